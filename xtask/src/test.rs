@@ -1,0 +1,70 @@
+//! `cargo xtask test`: everything that must hold before a change goes in.
+
+use anyhow::Result;
+
+use crate::cluster::Cluster;
+use crate::process::cargo;
+use crate::stages::Stages;
+use crate::usage::Usage;
+use crate::{tidy, tools};
+
+const INSTALL_DENY: &str = "cargo-deny is not installed: `cargo install cargo-deny --locked`";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Full,
+    Quick,
+}
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let depth = match args {
+        [] => Depth::Full,
+        [flag] if flag == "--quick" => Depth::Quick,
+        [.., other] => return Err(Usage::unknown_argument("test", other).into()),
+    };
+    tools::need_components()?;
+    tools::need_nextest()?;
+    let cluster = Cluster::start()?;
+    eprintln!("PostgreSQL for this run: {}", cluster.url());
+
+    let mut stages = Stages::default();
+    stages.command("fmt", &mut cargo(&["fmt", "--all", "--check"]))?;
+    stages.command(
+        "clippy",
+        cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--locked"]).args(["--", "-D", "warnings"]),
+    )?;
+    let mut nextest = cargo(&["nextest", "run", "--workspace", "--all-features", "--locked"]);
+    nextest.envs(cluster.variables());
+    if depth == Depth::Quick {
+        nextest.env("OUTLAST_QUICK", "1");
+    }
+    stages.command("tests", &mut nextest)?;
+    if depth == Depth::Full {
+        documentation(&mut stages, &cluster)?;
+    }
+    stages.check("tidy", "cargo xtask tidy", tidy::check)?;
+    if depth == Depth::Full {
+        dependencies(&mut stages)?;
+    }
+    drop(cluster);
+    stages.finish()
+}
+
+fn documentation(stages: &mut Stages, cluster: &Cluster) -> Result<()> {
+    stages.command(
+        "doctests",
+        cargo(&["test", "--doc", "--workspace", "--all-features", "--locked"]).envs(cluster.variables()),
+    )?;
+    stages.command(
+        "docs",
+        cargo(&["doc", "--no-deps", "--workspace", "--all-features", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+fn dependencies(stages: &mut Stages) -> Result<()> {
+    if !tools::has_deny() {
+        stages.skip("deny", INSTALL_DENY);
+        return Ok(());
+    }
+    stages.command("deny", &mut cargo(&["deny", "--all-features", "check", "bans", "licenses", "sources"]))
+}
