@@ -1,0 +1,153 @@
+//! An error as it is recorded. Live code and replayed code receive the same one, so they cannot tell the difference.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// The codes the engine itself gives to errors. Authors may use any others.
+pub mod code {
+    /// A failure without a more telling code.
+    pub const ERROR: &str = "error";
+    /// The caller's run was cancelled or terminated while it waited.
+    pub const ABORTED: &str = "aborted";
+    /// The operation was cancelled.
+    pub const CANCELLED: &str = "cancelled";
+    /// A deadline passed.
+    pub const TIMEOUT: &str = "timeout";
+    /// Another signal had already resolved the operation this one was aimed at.
+    pub const SIGNAL_LOST: &str = "signal_lost";
+    /// Another decision had already resolved the approval.
+    pub const APPROVAL_LOST: &str = "approval_lost";
+    /// The run was deleted.
+    pub const RUN_LOST: &str = "run_lost";
+    /// No registered version of the workflow matches the run's.
+    pub const WORKFLOW_VERSION_MISMATCH: &str = "workflow_version_mismatch";
+    /// A value does not have the required form.
+    pub const VALIDATION_ERROR: &str = "validation_error";
+    /// A loop edge was taken more often than it allows.
+    pub const LOOP_ITERATION_EXCEEDED: &str = "loop_iteration_exceeded";
+    /// An at-most-once step began, and nobody knows whether it ended: it is not run again.
+    pub const STEP_IN_DOUBT: &str = "step_in_doubt";
+    /// Something is larger than its limit.
+    pub const LIMIT_EXCEEDED: &str = "limit_exceeded";
+    /// The author's code panicked.
+    pub const PANIC: &str = "panic";
+}
+
+/// An error as it is recorded.
+///
+/// ```
+/// use outlast_core::failure::{Failure, code};
+///
+/// let declined = Failure::new("card_declined", "the bank said no").permanent();
+/// assert_eq!(declined.to_string(), "card_declined: the bank said no");
+/// assert!(!Failure::new(code::ERROR, "connection reset").permanent);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What programs branch on: one of [`code`], or the author's own.
+    pub code: String,
+    /// What people read.
+    pub message: String,
+    /// More about it, as JSON text.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_json",
+        deserialize_with = "read_json"
+    )]
+    pub data: Option<Bytes>,
+    /// Whether trying again is pointless.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub permanent: bool,
+}
+
+impl Failure {
+    /// A failure that may be retried, without data.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure { code: code.into(), message: message.into(), data: None, permanent: false }
+    }
+
+    /// The same, not to be retried.
+    #[must_use]
+    pub fn permanent(self) -> Self {
+        Failure { permanent: true, ..self }
+    }
+
+    /// The same, with more about it, as JSON text.
+    #[must_use]
+    pub fn with_data(self, data: impl Into<Bytes>) -> Self {
+        Failure { data: Some(data.into()), ..self }
+    }
+
+    /// What an operation fails with when it is cancelled.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Failure::new(code::CANCELLED, message).permanent()
+    }
+
+    /// What an operation fails with when its deadline passes.
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Failure::new(code::TIMEOUT, message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// In JSON, data is a value like any other; in a binary format it is bytes.
+fn write_json<S: Serializer>(data: &Option<Bytes>, serializer: S) -> Result<S::Ok, S::Error> {
+    if !serializer.is_human_readable() {
+        return data.serialize(serializer);
+    }
+    match data {
+        None => serializer.serialize_none(),
+        Some(data) => serde_json::from_slice::<&RawValue>(data).map_err(S::Error::custom)?.serialize(serializer),
+    }
+}
+
+fn read_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+    if !deserializer.is_human_readable() {
+        return Option::deserialize(deserializer);
+    }
+    // Not an `Option`: it would read `null`, which is data, as no data. An absent field is no data.
+    let value = Box::<RawValue>::deserialize(deserializer).map_err(D::Error::custom)?;
+    Ok(Some(Bytes::copy_from_slice(value.get().as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_reads_as_plain_json() {
+        let failure = Failure::new("card_declined", "no").with_data(r#"{"b":1,"a":[2]}"#).permanent();
+        let text = serde_json::to_string(&failure).unwrap();
+        assert_eq!(text, r#"{"code":"card_declined","message":"no","data":{"b":1,"a":[2]},"permanent":true}"#);
+        assert_eq!(serde_json::from_str::<Failure>(&text).unwrap(), failure);
+    }
+
+    #[test]
+    fn null_data_is_data() {
+        let failure = Failure::new("error", "no").with_data("null");
+        let text = serde_json::to_string(&failure).unwrap();
+        assert_eq!(text, r#"{"code":"error","message":"no","data":null}"#);
+        assert_eq!(serde_json::from_str::<Failure>(&text).unwrap(), failure);
+        let without = Failure::new("error", "no");
+        let text = serde_json::to_string(&without).unwrap();
+        assert_eq!(serde_json::from_str::<Failure>(&text).unwrap(), without);
+    }
+
+    #[test]
+    fn data_that_is_not_json_is_an_error_and_not_a_panic() {
+        assert!(serde_json::to_string(&Failure::new("error", "no").with_data("{")).is_err());
+    }
+}

@@ -1,0 +1,95 @@
+//! Everything has a limit, named with its unit.
+
+use thiserror::Error;
+
+/// The most a stored payload can ever have, whatever [`Limits`] say; the databases check it too.
+pub const PAYLOAD_BYTES_CEILING: usize = 16 * 1024 * 1024;
+/// The most items one claim takes.
+pub const CLAIM_BATCH_MAX: usize = 256;
+/// Claims without an append in between, after which a run parks.
+pub const TRIES_MAX: u32 = 10;
+/// From this many tries on, a run is driven alone.
+pub const TRIES_ALONE: u32 = 3;
+/// How long a deleted run is remembered, in days.
+pub const TOMBSTONE_DAYS: u64 = 7;
+
+/// The limits of one store. All can be changed; payloads not beyond [`PAYLOAD_BYTES_CEILING`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes in one payload: an input, a result, a signal.
+    pub payload_bytes: usize,
+    /// Events in one commit.
+    pub commit_events: usize,
+    /// Operations a run may have pending: timers, waits, tasks.
+    pub pending_operations: usize,
+    /// Signals a run may have that nobody consumed yet.
+    pub unconsumed_signals: usize,
+    /// Events in a journal, after which the engine warns.
+    pub journal_events_warn: u64,
+    /// How deep scopes and values may nest.
+    pub nesting_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            payload_bytes: 2 * 1024 * 1024,
+            commit_events: 20_000,
+            pending_operations: 10_000,
+            unconsumed_signals: 10_000,
+            journal_events_warn: 50_000,
+            nesting_depth: 128,
+        }
+    }
+}
+
+/// A request that is larger than allowed. The message says which limit, and what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} is {found} {unit}, the limit is {limit}")]
+pub struct LimitExceeded {
+    /// What was measured.
+    pub what: &'static str,
+    /// What it measured.
+    pub found: usize,
+    /// What is allowed.
+    pub limit: usize,
+    /// Of which unit.
+    pub unit: &'static str,
+}
+
+impl Limits {
+    /// Checks the size of a payload.
+    pub fn check_payload(&self, what: &'static str, bytes: usize) -> Result<(), LimitExceeded> {
+        let limit = self.payload_bytes.min(PAYLOAD_BYTES_CEILING);
+        within(what, bytes, limit, "bytes")
+    }
+
+    /// Checks the number of events in one commit.
+    pub fn check_events(&self, events: usize) -> Result<(), LimitExceeded> {
+        within("a commit's list of events", events, self.commit_events, "events")
+    }
+}
+
+/// `found` if it is at most `limit`.
+pub fn within(what: &'static str, found: usize, limit: usize, unit: &'static str) -> Result<(), LimitExceeded> {
+    if found > limit { Err(LimitExceeded { what, found, limit, unit }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_at_the_limit_passes_and_one_byte_more_does_not() {
+        let limits = Limits { payload_bytes: 4, ..Limits::default() };
+        assert!(limits.check_payload("an input", 4).is_ok());
+        let error = limits.check_payload("an input", 5).unwrap_err();
+        assert_eq!(error.to_string(), "an input is 5 bytes, the limit is 4");
+    }
+
+    #[test]
+    fn the_ceiling_holds_even_when_the_limit_is_raised() {
+        let limits = Limits { payload_bytes: usize::MAX, ..Limits::default() };
+        assert!(limits.check_payload("an input", PAYLOAD_BYTES_CEILING + 1).is_err());
+    }
+}
