@@ -1,0 +1,147 @@
+//! Ownership: leases, claims, wakes, releases.
+
+use outlast_core::commit::Status;
+use outlast_core::id::{Fence, Generation, Index, LeaseId, RunKey};
+use outlast_core::limits::TRIES_MAX;
+use outlast_core::time::Timestamp;
+
+use super::{Halt, live_row, refuse};
+use crate::api::{Claim, Claimed, Pick, Release, Serves, Take};
+use crate::error::StoreError;
+use crate::rows::{Rows, RunRow};
+
+/// A lease is over from `until` on.
+pub(crate) fn lapsed(until: Timestamp, now: Timestamp) -> bool {
+    until <= now
+}
+
+/// Refuses unless the lease is live.
+pub(crate) fn check_lease(rows: &mut dyn Rows, lease: LeaseId) -> Result<(), Halt<StoreError>> {
+    match rows.lease_until(lease)? {
+        Some(until) if !lapsed(until, rows.now()) => Ok(()),
+        until => refuse(StoreError::LeaseLapsed { lease, until: until.unwrap_or(Timestamp::EPOCH) }),
+    }
+}
+
+/// Whether the claimer can drive the run.
+pub(crate) fn serves(serves: &Serves, run: &RunRow) -> bool {
+    match serves {
+        Serves::Everything => true,
+        Serves::Only(served) => served.iter().any(|(name, version)| *name == run.workflow && *version == run.version),
+    }
+}
+
+/// Takes a run the store picked: a ready one without owner, one whose owner's lease lapsed, or one this very claim
+/// holds already. None if it was parked because it was taken too often without progress.
+pub(crate) fn take_over(rows: &mut dyn Rows, run: &RunRow, claim: &Claim) -> Result<Option<Claimed>, Halt<StoreError>> {
+    let now = rows.now();
+    if run.owner == Some(claim.lease) && run.claim == Some(claim.id) {
+        return Ok(Some(claimed(run, run.status, now)));
+    }
+    let mut after = run.clone();
+    // Not released since it was last claimed: its driver died in the middle. Counted here, in the claim itself, so
+    // that a run that kills every driver parks, whatever became of their leases.
+    // A seizure is no try, and gets a poisonous run too: how else could it be terminated or repaired?
+    let seize = matches!(claim.pick, Pick::Seize(_));
+    if run.owner.is_some() && !seize {
+        after.tries = run.tries.saturating_add(1);
+    }
+    if after.tries >= TRIES_MAX && !seize {
+        after.status = Status::Parked;
+        after.note = Some(format!(
+            "claimed {TRIES_MAX} times without progress: a turn of this run kills its driver; fix the workflow, then unpark"
+        ));
+        after.disown();
+        after.wake(now);
+        rows.update_run(run, &after)?;
+        return Ok(None);
+    }
+    after.fence = run.fence.next();
+    after.owner = Some(claim.lease);
+    after.claim = Some(claim.id);
+    after.ready_at = None;
+    after.status = Status::Running;
+    rows.update_run(run, &after)?;
+    Ok(Some(claimed(&after, run.status, now)))
+}
+
+/// Claims the one run a [`Pick::Run`] or [`Pick::Seize`] names, if it may be had.
+pub(crate) fn claim_named(
+    rows: &mut dyn Rows,
+    key: &RunKey,
+    claim: &Claim,
+) -> Result<Option<Claimed>, Halt<StoreError>> {
+    let run = live_row(rows, key)?;
+    let seize = matches!(claim.pick, Pick::Seize(_));
+    let mine = run.owner == Some(claim.lease) && run.claim == Some(claim.id);
+    let free = match run.owner {
+        None => run.ready_at.is_some() && run.status.is_claimable(),
+        Some(owner) => match rows.lease_until(owner)? {
+            Some(until) => lapsed(until, rows.now()),
+            None => true,
+        },
+    };
+    if run.status.is_terminal() || !(mine || seize || free) { Ok(None) } else { take_over(rows, &run, claim) }
+}
+
+fn claimed(run: &RunRow, was: Status, now: Timestamp) -> Claimed {
+    Claimed {
+        run: run.key.clone(),
+        fence: run.fence,
+        generation: run.generation,
+        next: run.next,
+        workflow: run.workflow.clone(),
+        version: run.version.clone(),
+        parent: run.parent.clone(),
+        tries: run.tries,
+        was,
+        now,
+    }
+}
+
+/// The run, if it is held under that fence.
+fn held(rows: &mut dyn Rows, key: &RunKey, fence: Fence) -> Result<RunRow, Halt<StoreError>> {
+    let run = live_row(rows, key)?;
+    if run.owner.is_none() || run.fence != fence {
+        return refuse(StoreError::Fenced { run: key.clone(), held: fence });
+    }
+    Ok(run)
+}
+
+/// Takes the unclaimed resume of an owned run.
+pub(crate) fn take(rows: &mut dyn Rows, take: &Take) -> Result<(), Halt<StoreError>> {
+    let run = held(rows, &take.run, take.fence)?;
+    let after = RunRow { ready_at: None, ..run.clone() };
+    rows.update_run(&run, &after)?;
+    Ok(())
+}
+
+/// Gives a run back without appending. A wake that came meanwhile is its unclaimed resume and outlives the turn.
+pub(crate) fn release(rows: &mut dyn Rows, release: &Release) -> Result<(), Halt<StoreError>> {
+    let run = held(rows, &release.run, release.fence)?;
+    let mut after = run.clone();
+    after.disown();
+    let untouched = run.next == Index(0) && run.generation == Generation(0);
+    after.status = if untouched { Status::Queued } else { Status::Waiting };
+    // A run that was never driven has nothing else that would wake it.
+    if release.again || untouched {
+        after.wake(rows.now());
+    }
+    rows.update_run(&run, &after)?;
+    Ok(())
+}
+
+/// Lets a parked run go on.
+pub(crate) fn unpark(rows: &mut dyn Rows, key: &RunKey) -> Result<bool, Halt<StoreError>> {
+    let run = live_row(rows, key)?;
+    if run.status != Status::Parked {
+        return Ok(false);
+    }
+    let mut after = run.clone();
+    after.status = Status::Queued;
+    after.note = None;
+    after.tries = 0;
+    after.wake(rows.now());
+    rows.update_run(&run, &after)?;
+    Ok(true)
+}

@@ -1,0 +1,369 @@
+//! The reference store: maps behind a mutex. What it answers is right by definition; the others are compared with it.
+
+mod query;
+mod retention;
+mod rows;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use outlast_core::commit::{Commit, Delivery, InboxItem, NewRun, Snapshot, StandaloneTask, Status, TimerRef};
+use outlast_core::id::{
+    AttributeName, DeliveryId, Generation, InboxId, Index, Key, LeaseId, Namespace, NodeId, RunKey, ScheduleId, TaskId,
+    TxnId,
+};
+use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
+use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
+
+use crate::logic::{self, Halt};
+use crate::rows::{Fault, Rows, RunRow, TaskRow, TimerRow, WaitRow};
+use crate::{
+    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
+    Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Pick, Release, Resolution, Retained, Retention, RunView,
+    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView,
+};
+
+/// A store in memory: for tests, simulation and runs that need not outlast the process.
+///
+/// ```
+/// use outlast_store::{MemoryStore, Store};
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let store = MemoryStore::default();
+/// assert_eq!(store.namespaces().await?.len(), 1);
+/// # Ok::<(), outlast_store::StoreError>(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    limits: Limits,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        MemoryStore::new(Clock::System, Limits::default())
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(clock: Clock, limits: Limits) -> Self {
+        MemoryStore { state: Mutex::new(State::new(clock)), limits }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The logic decides before it writes and does not panic in between; a poisoned lock holds good data.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Everything there is, by key.
+#[derive(Debug)]
+struct State {
+    clock: Clock,
+    namespaces: BTreeSet<Namespace>,
+    leases: BTreeMap<LeaseId, (NodeId, Timestamp)>,
+    runs: BTreeMap<RunKey, RunRow>,
+    names: BTreeMap<i64, RunKey>,
+    inputs: BTreeMap<(i64, Generation), Bytes>,
+    events: BTreeMap<(i64, Generation, Index), Record>,
+    inbox: BTreeMap<(i64, InboxId), InboxItem>,
+    delivered: BTreeSet<(i64, DeliveryId)>,
+    waits: BTreeMap<(i64, Key), WaitRow>,
+    timers: BTreeMap<(i64, TimerRef), TimerRow>,
+    due: BTreeSet<(Timestamp, i64, TimerRef)>,
+    tasks: BTreeMap<(Namespace, TaskId), TaskRow>,
+    snapshots: BTreeMap<i64, (Generation, Snapshot)>,
+    attributes: BTreeMap<(i64, AttributeName), String>,
+    schedules: BTreeMap<(Namespace, ScheduleId), Schedule>,
+    /// Claimable runs: priority (negated, so that the highest comes first), since when, row.
+    ready: BTreeSet<(i32, Timestamp, i64)>,
+    owned: BTreeSet<(LeaseId, i64)>,
+}
+
+impl State {
+    fn new(clock: Clock) -> Self {
+        State {
+            clock,
+            namespaces: BTreeSet::from([Namespace::default_namespace()]),
+            leases: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            names: BTreeMap::new(),
+            inputs: BTreeMap::new(),
+            events: BTreeMap::new(),
+            inbox: BTreeMap::new(),
+            delivered: BTreeSet::new(),
+            waits: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            due: BTreeSet::new(),
+            tasks: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            attributes: BTreeMap::new(),
+            schedules: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            owned: BTreeSet::new(),
+        }
+    }
+
+    fn by_row(&self, row: i64) -> Option<&RunRow> {
+        self.names.get(&row).and_then(|key| self.runs.get(key))
+    }
+
+    fn register(&mut self, node: NodeId, lease: Duration) -> Lease {
+        let now = self.now();
+        for (owner, until) in self.leases.values_mut() {
+            if *owner == node && *until > now {
+                *until = now;
+            }
+        }
+        let id = self.leases.keys().next_back().map_or(LeaseId(1), |last| last.next());
+        let until = now + lease;
+        self.leases.insert(id, (node.clone(), until));
+        Lease { id, node, until, now }
+    }
+
+    fn renew(&mut self, lease: LeaseId, duration: Duration) -> Result<Lease, Halt<StoreError>> {
+        logic::claim::check_lease(self, lease)?;
+        let now = self.now();
+        let until = now + duration;
+        let node = match self.leases.get_mut(&lease) {
+            Some(found) => {
+                found.1 = until;
+                found.0.clone()
+            }
+            None => return Err(Halt::Refused(StoreError::LeaseLapsed { lease, until: Timestamp::EPOCH })),
+        };
+        Ok(Lease { id: lease, node, until, now })
+    }
+
+    fn claim(&mut self, claim: &Claim) -> Result<Vec<Claimed>, Halt<StoreError>> {
+        logic::claim::check_lease(self, claim.lease)?;
+        let limit = claim.limit.min(CLAIM_BATCH_MAX);
+        match &claim.pick {
+            Pick::Run(key) | Pick::Seize(key) => Ok(logic::claim::claim_named(self, key, claim)?.into_iter().collect()),
+            Pick::Ready => {
+                let mut claimed = Vec::new();
+                for run in self.candidates(claim, limit) {
+                    claimed.extend(logic::claim::take_over(self, &run, claim)?);
+                }
+                Ok(claimed)
+            }
+        }
+    }
+
+    fn claim_tasks(&mut self, claim: &ClaimTasks) -> Result<Vec<ClaimedTask>, Halt<StoreError>> {
+        let limit = claim.limit.min(CLAIM_BATCH_MAX);
+        let mut claimed = Vec::new();
+        for task in self.task_candidates(claim, limit) {
+            claimed.extend(logic::task::take(self, &task, claim)?);
+        }
+        Ok(claimed)
+    }
+
+    fn sweep(&mut self, limit: usize) -> Result<Swept, Halt<StoreError>> {
+        let now = self.now();
+        let due: Vec<_> = self.due.iter().take_while(|(due, ..)| *due <= now).take(limit).cloned().collect();
+        let mut fired = 0;
+        for (_, row, timer) in due {
+            if let Some(key) = self.names.get(&row).cloned() {
+                fired += usize::from(logic::deliver::fire_timer(self, &key, &timer)?);
+            }
+        }
+        let next_due = self.due.first().map(|(due, _, _)| *due);
+        Ok(Swept { now, fired, next_due, more: next_due.is_some_and(|due| due <= now) })
+    }
+}
+
+/// The answer of a piece of logic. Memory has no faults.
+fn answer<T>(result: Result<T, Halt<StoreError>>) -> Result<T, StoreError> {
+    result.map_err(|halt| match halt {
+        Halt::Refused(error) => error,
+        Halt::Fault(fault) => fault_error(fault),
+    })
+}
+
+fn fault_error(fault: Fault) -> StoreError {
+    match fault {
+        Fault::Failed(error) => error,
+        Fault::Miss => StoreError::corrupt("memory", "a row was asked for that memory does not fetch"),
+    }
+}
+
+impl Store for MemoryStore {
+    fn register(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(async move { Ok(self.state().register(node, lease)) })
+    }
+
+    fn renew(&self, lease: LeaseId, duration: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(async move { answer(self.state().renew(lease, duration)) })
+    }
+
+    fn retire(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            let now = state.now();
+            if let Some((_, until)) = state.leases.get_mut(&lease) {
+                *until = now.min(*until);
+            }
+            Ok(())
+        })
+    }
+
+    fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            runs.iter().map(|new| answer(logic::create::create(&mut *state, new, &self.limits))).collect()
+        })
+    }
+
+    fn claim(&self, claim: Claim) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {
+        Box::pin(async move { answer(self.state().claim(&claim)) })
+    }
+
+    fn wakes(&self, lease: LeaseId, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        Box::pin(async move { Ok(self.state().wakes(lease, limit)) })
+    }
+
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            runs.iter().map(|take| answer(logic::claim::take(&mut *state, take))).collect()
+        })
+    }
+
+    fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            loads.iter().map(|load| answer(state.load(load))).collect()
+        })
+    }
+
+    fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            let apply = |commit: &Commit| {
+                logic::commit::commit(&mut *state, commit, &self.limits).map_err(|halt| match halt {
+                    Halt::Refused(error) => error,
+                    Halt::Fault(fault) => CommitError::NotApplied(fault_error(fault)),
+                })
+            };
+            commits.iter().map(apply).collect()
+        })
+    }
+
+    fn resolve(&self, _txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>> {
+        // Memory never loses a reply, so nobody can hold a transaction of which it does not know the outcome.
+        Box::pin(async move { Ok(Resolution::NotApplied) })
+    }
+
+    fn release(&self, runs: Vec<Release>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            runs.iter().map(|release| answer(logic::claim::release(&mut *state, release))).collect()
+        })
+    }
+
+    fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { answer(logic::claim::unpark(&mut *self.state(), &run)) })
+    }
+
+    fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            let leave = |delivery| answer(logic::deliver::deliver(&mut *state, delivery, &self.limits));
+            deliveries.iter().map(leave).collect()
+        })
+    }
+
+    fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            tasks.iter().map(|task| answer(logic::task::enqueue(&mut *state, task, &self.limits))).collect()
+        })
+    }
+
+    fn claim_tasks(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<ClaimedTask>, StoreError>> {
+        Box::pin(async move { answer(self.state().claim_tasks(&claim)) })
+    }
+
+    fn heartbeat(&self, heartbeat: TaskHeartbeat) -> BoxFuture<'_, Result<TaskExtended, StoreError>> {
+        Box::pin(async move { answer(logic::task::heartbeat(&mut *self.state(), &heartbeat, &self.limits)) })
+    }
+
+    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
+        Box::pin(async move {
+            let state = self.state();
+            let tasks = state.tasks.values().filter(|task| task.namespace == namespace);
+            Ok(tasks.take(limit).map(TaskRow::view).collect())
+        })
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        Box::pin(async move { answer(self.state().sweep(limit)) })
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { answer(logic::schedule::put(&mut *self.state(), &schedule, &self.limits)) })
+    }
+
+    fn remove_schedule(&self, namespace: Namespace, id: ScheduleId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.state().schedules.remove(&(namespace, id)).is_some()) })
+    }
+
+    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        Box::pin(async move {
+            let state = self.state();
+            Ok(state.schedules.values().filter(|schedule| schedule.namespace == namespace).cloned().collect())
+        })
+    }
+
+    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        Box::pin(async move { Ok(self.state().due_schedules(limit)) })
+    }
+
+    fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
+        Box::pin(async move { answer(logic::schedule::fire(&mut *self.state(), &fire, &self.limits)) })
+    }
+
+    fn put_namespace(&self, namespace: Namespace) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.state().namespaces.insert(namespace)) })
+    }
+
+    fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>> {
+        Box::pin(async move { Ok(self.state().namespaces.iter().cloned().collect()) })
+    }
+
+    fn get(&self, run: RunKey) -> BoxFuture<'_, Result<RunView, StoreError>> {
+        Box::pin(async move { answer(logic::live_row(&mut *self.state(), &run)).map(|run| run.view()) })
+    }
+
+    fn list(&self, filter: Filter) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(async move { Ok(self.state().list(&filter)) })
+    }
+
+    fn count(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<(Status, u64)>, StoreError>> {
+        Box::pin(async move { Ok(self.state().count(&namespace)) })
+    }
+
+    fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {
+        Box::pin(async move { answer(self.state().awaiting(&run)) })
+    }
+
+    fn excerpt(&self, excerpt: Excerpt) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move { answer(self.state().excerpt(&excerpt)) })
+    }
+
+    fn attributes(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>> {
+        Box::pin(async move { answer(self.state().attributes(&run)) })
+    }
+
+    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { answer(self.state().delete(&run)) })
+    }
+
+    fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {
+        Box::pin(async move { Ok(self.state().retain(retention)) })
+    }
+}

@@ -1,0 +1,354 @@
+//! PostgreSQL: one database, many processes.
+//!
+//! Writes go through a few lanes that commit in groups: lock the rows, read the clock, run the shared logic over them,
+//! write and commit. Claims skip what others hold. All database work happens in tasks the store owns, so dropping a
+//! caller's future never leaves a connection in the middle of anything.
+
+mod claim;
+mod decode;
+mod failure;
+mod fetch;
+mod flush;
+mod group;
+mod hint;
+mod lease;
+mod list;
+mod load;
+mod migrate;
+mod namespaces;
+mod needs;
+mod options;
+mod query;
+mod resolve;
+mod retention;
+mod session;
+mod sweep;
+mod task;
+mod tls;
+mod work;
+mod working_set;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId};
+use outlast_core::limits::Limits;
+use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_postgres::Row;
+
+use crate::{
+    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
+    Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Pick, Release, Resolution, Retained, Retention, RunView,
+    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Trouble,
+};
+use failure::Failure;
+use group::Queue;
+use hint::Hints;
+use namespaces::Namespaces;
+pub use options::{PostgresOptions, Tls};
+use session::Session;
+use work::{ClaimNamed, Unpark};
+
+/// How often a transaction that lost a race is begun again.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// Runs a transaction, again if it lost a race. The body is a call that is given the session; what it leaves open is
+/// rolled back.
+macro_rules! transact {
+    ($core:expr, |$session:ident| $body:expr) => {{
+        let mut attempt = 1;
+        loop {
+            let mut session = $crate::postgres::session::Session::begin(&$core.pool).await?;
+            let ended = {
+                let $session = &mut session;
+                $body.await
+            };
+            session.rollback().await;
+            match ended {
+                Ok(value) => break Ok(value),
+                Err($crate::postgres::failure::Failure { remedy: $crate::postgres::failure::Remedy::Again, .. })
+                    if attempt < $crate::postgres::ATTEMPTS_MAX =>
+                {
+                    attempt += 1;
+                }
+                Err(failure) => break Err(failure.error),
+            }
+        }
+    }};
+}
+use transact;
+
+/// A store in a PostgreSQL database. Cloning it is cheap and gives the same store.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), outlast_store::StoreError> {
+/// use outlast_store::{PostgresOptions, PostgresStore, Store};
+///
+/// let store = PostgresStore::connect("postgres://localhost/shop", PostgresOptions::default()).await?;
+/// assert!(!store.namespaces().await?.is_empty());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct PostgresStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    core: Arc<Core>,
+    queue: Queue,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(hints) = &self.core.hints {
+            hints.close();
+        }
+    }
+}
+
+/// What all parts of the store share.
+struct Core {
+    pool: Pool,
+    clock: Clock,
+    limits: Limits,
+    namespaces: Namespaces,
+    runtime: Handle,
+    hints: Option<Arc<Hints>>,
+}
+
+impl Core {
+    /// Starts a task that belongs to the store.
+    #[expect(clippy::disallowed_methods, reason = "the store's own tasks: the one place where they begin")]
+    fn own<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.runtime.spawn(task)
+    }
+
+    /// The time, from the answer of the statement that reads the server's clock, unless the clock is ours.
+    fn now(&self, clock: &[Row]) -> Result<Timestamp, Failure> {
+        match (&self.clock, clock.first()) {
+            (Clock::Manual(clock), _) => Ok(clock.now()),
+            (Clock::System, Some(row)) => Ok(Timestamp::from_millis(row.try_get(0)?)),
+            (Clock::System, None) => Err(StoreError::unavailable(Trouble::Other, "the server has no clock").into()),
+        }
+    }
+
+    /// The time for statements that compare with it; none if the server's clock is to be used.
+    fn manual_now(&self) -> Option<i64> {
+        match &self.clock {
+            Clock::Manual(clock) => Some(clock.now().as_millis()),
+            Clock::System => None,
+        }
+    }
+
+    /// Something became ready.
+    fn hint(&self) {
+        if let Some(hints) = &self.hints {
+            hints.send();
+        }
+    }
+}
+
+impl PostgresStore {
+    /// Connects, and creates or upgrades the tables. Must be called inside a Tokio runtime, to which the store's tasks
+    /// will belong.
+    pub async fn connect(url: &str, options: PostgresOptions) -> Result<PostgresStore, StoreError> {
+        options.check()?;
+        let config = session::config(url, &options)?;
+        let pool = session::pool(config.clone(), &options)?;
+        let runtime = Handle::try_current()
+            .map_err(|_| StoreError::Settings("connect to PostgreSQL inside a Tokio runtime".to_owned()))?;
+        migrate::migrate(&pool, options.schema.as_deref(), migrate::MIGRATIONS).await?;
+        let core = Arc::new(Core {
+            pool,
+            clock: options.clock.clone(),
+            limits: options.limits.clone(),
+            namespaces: Namespaces::default(),
+            runtime,
+            hints: options.notify.then(|| Arc::new(Hints::new())),
+        });
+        if let Some(hints) = &core.hints {
+            core.own(hint::notify(Arc::clone(&core), Arc::clone(hints)));
+            core.own(hint::listen(Arc::clone(hints), config, options.clone()));
+        }
+        let queue = Queue::start(&core, options.lanes);
+        Ok(PostgresStore { inner: Arc::new(Inner { core, queue }) })
+    }
+
+    /// A number that changes when somebody made something ready, in any process. Only a hint, to look sooner: some may
+    /// be missed and some may be for nothing. None unless [`PostgresOptions::notify`] is set.
+    pub fn hints(&self) -> Option<watch::Receiver<u64>> {
+        self.inner.core.hints.as_ref().map(|hints| hints.subscribe())
+    }
+
+    /// Has work done in a task of the store, so that it ends well even if nobody waits for it any more.
+    fn own<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> BoxFuture<'static, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let core = Arc::clone(&self.inner.core);
+        let work = work(Arc::clone(&core));
+        Box::pin(async move {
+            match core.own(work).await {
+                Ok(answer) => answer,
+                Err(error) => Err(StoreError::unavailable(Trouble::Closed, format!("the store's task ended: {error}"))),
+            }
+        })
+    }
+}
+
+impl Store for PostgresStore {
+    fn register(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        self.own(|core| async move { lease::register(&core, &node, lease).await })
+    }
+
+    fn renew(&self, lease: LeaseId, duration: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        self.own(move |core| async move { lease::renew(&core, lease, duration).await })
+    }
+
+    fn retire(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.own(move |core| async move { lease::retire(&core, lease).await })
+    }
+
+    fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
+        Box::pin(self.inner.queue.submit(runs))
+    }
+
+    fn claim(&self, claim: Claim) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {
+        match claim.pick.clone() {
+            Pick::Ready => self.own(|core| async move { claim::ready(&core, &claim).await }),
+            Pick::Run(run) | Pick::Seize(run) => Box::pin(async move {
+                let claimed = self.inner.queue.submit_one(ClaimNamed { run, claim }).await?;
+                Ok(claimed.into_iter().collect())
+            }),
+        }
+    }
+
+    fn wakes(&self, lease: LeaseId, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        self.own(move |core| async move { claim::wakes(&core, decode::number(lease.0), limit).await })
+    }
+
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(self.inner.queue.submit(runs))
+    }
+
+    fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>> {
+        let expected = loads.len();
+        let loaded = self.own(|core| async move { load::load(&core, &loads).await });
+        Box::pin(async move {
+            loaded.await.unwrap_or_else(|error| (0..expected).map(|_| Err(error.clone())).collect())
+        })
+    }
+
+    fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {
+        Box::pin(self.inner.queue.submit(commits))
+    }
+
+    fn resolve(&self, txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>> {
+        self.own(move |core| async move { resolve::resolve(&core, txn).await })
+    }
+
+    fn release(&self, runs: Vec<Release>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(self.inner.queue.submit(runs))
+    }
+
+    fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.inner.queue.submit_one(Unpark(run)))
+    }
+
+    fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {
+        Box::pin(self.inner.queue.submit(deliveries))
+    }
+
+    fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(self.inner.queue.submit(tasks))
+    }
+
+    fn claim_tasks(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<ClaimedTask>, StoreError>> {
+        self.own(|core| async move { task::claim(&core, &claim).await })
+    }
+
+    fn heartbeat(&self, heartbeat: TaskHeartbeat) -> BoxFuture<'_, Result<TaskExtended, StoreError>> {
+        Box::pin(self.inner.queue.submit_one(heartbeat))
+    }
+
+    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
+        self.own(move |core| async move { task::list(&core, &namespace, limit).await })
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        self.own(move |core| async move { sweep::sweep(&core, limit).await })
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.inner.queue.submit_one(schedule))
+    }
+
+    fn remove_schedule(&self, namespace: Namespace, id: ScheduleId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.own(|core| async move { query::remove_schedule(&core, &namespace, &id).await })
+    }
+
+    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        self.own(|core| async move { query::schedules(&core, &namespace).await })
+    }
+
+    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        self.own(move |core| async move { query::due_schedules(&core, limit).await })
+    }
+
+    fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
+        Box::pin(self.inner.queue.submit_one(fire))
+    }
+
+    fn put_namespace(&self, namespace: Namespace) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.own(|core| async move {
+            let mut session = Session::begin(&core.pool).await?;
+            Ok(core.namespaces.put(&mut session, &namespace).await?)
+        })
+    }
+
+    fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>> {
+        self.own(|core| async move {
+            let mut session = Session::begin(&core.pool).await?;
+            Ok(core.namespaces.all(&mut session).await?)
+        })
+    }
+
+    fn get(&self, run: RunKey) -> BoxFuture<'_, Result<RunView, StoreError>> {
+        self.own(|core| async move { query::get(&core, &run).await })
+    }
+
+    fn list(&self, filter: Filter) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.own(|core| async move { list::list(&core, &filter).await })
+    }
+
+    fn count(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<(Status, u64)>, StoreError>> {
+        self.own(|core| async move { query::count(&core, &namespace).await })
+    }
+
+    fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {
+        self.own(|core| async move { query::awaiting(&core, &run).await })
+    }
+
+    fn excerpt(&self, excerpt: Excerpt) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        self.own(|core| async move { query::excerpt(&core, &excerpt).await })
+    }
+
+    fn attributes(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>> {
+        self.own(|core| async move { query::attributes(&core, &run).await })
+    }
+
+    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.own(|core| async move { retention::delete(&core, &run).await })
+    }
+
+    fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {
+        self.own(move |core| async move { retention::retain(&core, retention).await })
+    }
+}

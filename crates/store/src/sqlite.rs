@@ -1,0 +1,350 @@
+//! The store on one SQLite file: nothing else to run, durable at every acknowledgement.
+
+mod claim;
+mod decode;
+mod error;
+#[cfg(test)]
+mod plans;
+mod query;
+mod readers;
+mod retention;
+mod rows;
+mod schema;
+mod statements;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId};
+use outlast_core::limits::Limits;
+use outlast_core::record::Record;
+use rusqlite::params;
+
+use self::query::Query;
+use self::readers::ReaderQueue;
+use self::rows::{Names, SqliteRows};
+use self::writer::{Writer, WriterQueue};
+use crate::error::Trouble;
+use crate::logic::{self, Halt};
+use crate::rows::Fault;
+use crate::{
+    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
+    Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Release, Resolution, Retained, Retention, RunView,
+    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView,
+};
+
+/// How to open a file.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// Where time comes from.
+    pub clock: Clock,
+    /// What is too large.
+    pub limits: Limits,
+    /// Threads that read.
+    pub readers: usize,
+    /// The most bytes the file may have; beyond, writes answer as on a full disk until rows are deleted.
+    pub bytes_max: Option<u64>,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        SqliteOptions { clock: Clock::System, limits: Limits::default(), readers: 2, bytes_max: None }
+    }
+}
+
+/// A store on one SQLite file, owned by one process.
+///
+/// ```
+/// use outlast_store::{SqliteOptions, SqliteStore, Store};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("shop.db");
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let store = SqliteStore::open(&path, SqliteOptions::default()).await?;
+/// assert_eq!(store.namespaces().await?.len(), 1);
+/// # Ok::<(), outlast_store::StoreError>(()) }).unwrap();
+/// ```
+pub struct SqliteStore {
+    limits: Arc<Limits>,
+    clock: Clock,
+    /// Both end before the threads are joined: that is what ends the threads.
+    queues: Option<(WriterQueue, ReaderQueue)>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens or creates the file and takes it for this process. Every lease of an earlier process is over.
+    pub async fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<SqliteStore, StoreError> {
+        Self::open_blocking(path.as_ref(), options)
+    }
+
+    fn open_blocking(path: &Path, options: SqliteOptions) -> Result<SqliteStore, StoreError> {
+        schema::check_library(rusqlite::version_number())?;
+        let lock = schema::lock(path)?;
+        let mut connection = schema::open_writer(path)?;
+        schema::migrate(&mut connection, path)?;
+        if let Some(bytes) = options.bytes_max {
+            schema::limit_size(&connection, bytes)?;
+        }
+        schema::end_old_leases(&connection, options.clock.now().as_millis())?;
+        let (reader_queue, questions) = readers::queue();
+        let mut threads = Vec::new();
+        for _ in 0..options.readers.max(1) {
+            let (connection, questions) = (schema::open_reader(path)?, questions.clone());
+            threads.push(thread("outlast-read", move || readers::run(connection, questions))?);
+        }
+        let (writer, writer_queue) = Writer::new(connection, Names::default(), options.clock.clone());
+        threads.push(thread("outlast-write", move || {
+            writer.run();
+            // The connection is closed by now: only then may another process take the file.
+            drop(lock);
+        })?);
+        let queues = Some((writer_queue, reader_queue));
+        Ok(SqliteStore { limits: Arc::new(options.limits), clock: options.clock, queues, threads })
+    }
+
+    fn writer(&self) -> Result<WriterQueue, StoreError> {
+        self.queues.as_ref().map(|(writer, _)| writer.clone()).ok_or_else(closed)
+    }
+
+    /// Runs one piece of logic in the writer; its refusals are answers, its faults roll back.
+    async fn write<T, F>(&self, mut work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut SqliteRows<'_>) -> Result<T, Halt<StoreError>> + Send + 'static,
+    {
+        self.write_all(move |rows| Ok(vec![answer(work(rows))?])).await?.pop().unwrap_or_else(|| Err(closed()))
+    }
+
+    /// As [`Self::write`], for batches.
+    async fn write_all<T, F>(&self, work: F) -> Result<Vec<Result<T, StoreError>>, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut SqliteRows<'_>) -> Result<Vec<Result<T, StoreError>>, Fault> + Send + 'static,
+    {
+        self.writer()?.run(work).await
+    }
+
+    /// Applies a piece of logic to each item of a batch.
+    async fn batch<I, T, F>(&self, items: Vec<I>, each: F) -> Vec<Result<T, StoreError>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(&mut SqliteRows<'_>, &I, &Limits) -> Result<T, Halt<StoreError>> + Send + 'static,
+    {
+        let (count, limits) = (items.len(), self.limits.clone());
+        let done = self.write_all(move |rows| items.iter().map(|item| answer(each(rows, item, &limits))).collect());
+        done.await.unwrap_or_else(|error| repeat(&error, count))
+    }
+
+    async fn read<T, F>(&self, question: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Query<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let readers = self.queues.as_ref().map(|(_, readers)| readers.clone()).ok_or_else(closed)?;
+        readers.ask(move |connection, names| question(&mut Query { connection, names })).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // What was accepted is written before the file is given up.
+        self.queues = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::unavailable(Trouble::Closed, "the store is closed")
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map_err(|error| StoreError::unavailable(Trouble::Other, format!("cannot start a thread: {error}")))
+}
+
+/// Keeps refusals as answers, and hands faults to the transaction.
+fn answer<T, X>(result: Result<T, Halt<X>>) -> Result<Result<T, X>, Fault> {
+    match result {
+        Ok(done) => Ok(Ok(done)),
+        Err(Halt::Refused(refusal)) => Ok(Err(refusal)),
+        Err(Halt::Fault(fault)) => Err(fault),
+    }
+}
+
+impl Store for SqliteStore {
+    fn register(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(self.write(move |rows| claim::register(rows, &node, lease)))
+    }
+
+    fn renew(&self, lease: LeaseId, duration: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(self.write(move |rows| claim::renew(rows, lease, duration)))
+    }
+
+    fn retire(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |rows| claim::retire(rows, lease)))
+    }
+
+    fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
+        Box::pin(self.batch(runs, |rows, new, limits| logic::create::create(rows, new, limits)))
+    }
+
+    fn claim(&self, claim: Claim) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {
+        Box::pin(self.write(move |rows| claim::claim(rows, &claim)))
+    }
+
+    fn wakes(&self, lease: LeaseId, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        Box::pin(self.read(move |query| query.wakes(lease, limit)))
+    }
+
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(self.batch(runs, |rows, take, _| logic::claim::take(rows, take)))
+    }
+
+    fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>> {
+        Box::pin(async move {
+            let count = loads.len();
+            let loaded = self.read(move |query| Ok(query.load_all(&loads)));
+            loaded.await.unwrap_or_else(|error| repeat(&error, count))
+        })
+    }
+
+    fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {
+        Box::pin(async move {
+            let (count, limits) = (commits.len(), self.limits.clone());
+            let writer = match self.writer() {
+                Ok(writer) => writer,
+                Err(error) => return repeat(&CommitError::NotApplied(error), count),
+            };
+            let work = move |rows: &mut SqliteRows<'_>| {
+                commits.iter().map(|commit| answer(logic::commit::commit(rows, commit, &limits))).collect()
+            };
+            writer.run(work).await.unwrap_or_else(|error| repeat(&CommitError::NotApplied(error), count))
+        })
+    }
+
+    fn resolve(&self, _txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>> {
+        // No reply is lost between two threads of one process, so nobody holds a transaction of this store's.
+        Box::pin(async { Ok(Resolution::NotApplied) })
+    }
+
+    fn release(&self, runs: Vec<Release>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(self.batch(runs, |rows, release, _| logic::claim::release(rows, release)))
+    }
+
+    fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.write(move |rows| logic::claim::unpark(rows, &run)))
+    }
+
+    fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {
+        Box::pin(self.batch(deliveries, |rows, delivery, limits| logic::deliver::deliver(rows, delivery, limits)))
+    }
+
+    fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+        Box::pin(self.batch(tasks, |rows, task, limits| logic::task::enqueue(rows, task, limits)))
+    }
+
+    fn claim_tasks(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<ClaimedTask>, StoreError>> {
+        Box::pin(self.write(move |rows| claim::claim_tasks(rows, &claim)))
+    }
+
+    fn heartbeat(&self, heartbeat: TaskHeartbeat) -> BoxFuture<'_, Result<TaskExtended, StoreError>> {
+        let limits = self.limits.clone();
+        Box::pin(self.write(move |rows| logic::task::heartbeat(rows, &heartbeat, &limits)))
+    }
+
+    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
+        Box::pin(self.read(move |query| query.tasks(&namespace, limit)))
+    }
+
+    fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
+        Box::pin(self.write(move |rows| claim::sweep(rows, limit)))
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
+        let limits = self.limits.clone();
+        Box::pin(self.write(move |rows| logic::schedule::put(rows, &schedule, &limits)))
+    }
+
+    fn remove_schedule(&self, namespace: Namespace, id: ScheduleId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.write(move |rows| {
+            let ns = rows.names.number(rows.connection, &namespace).map_err(Fault::from)?.unwrap_or(0);
+            let sql = "DELETE FROM schedule WHERE ns = ?1 AND id = ?2";
+            Ok(rows.execute(sql, params![ns, id.as_str()])? > 0)
+        }))
+    }
+
+    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        Box::pin(self.read(move |query| query.schedules(&namespace)))
+    }
+
+    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        let clock = self.clock.clone();
+        Box::pin(self.read(move |query| query.due_schedules(clock.now(), limit)))
+    }
+
+    fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
+        let limits = self.limits.clone();
+        Box::pin(self.write(move |rows| logic::schedule::fire(rows, &fire, &limits)))
+    }
+
+    fn put_namespace(&self, namespace: Namespace) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.write(move |rows| {
+            let sql = "INSERT OR IGNORE INTO namespace (name) VALUES (?1)";
+            Ok(rows.execute(sql, [namespace.as_str()])? > 0)
+        }))
+    }
+
+    fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>> {
+        Box::pin(self.read(|query| query.namespaces()))
+    }
+
+    fn get(&self, run: RunKey) -> BoxFuture<'_, Result<RunView, StoreError>> {
+        Box::pin(self.read(move |query| query.get(&run)))
+    }
+
+    fn list(&self, filter: Filter) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(self.read(move |query| query.list(&filter)))
+    }
+
+    fn count(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<(Status, u64)>, StoreError>> {
+        Box::pin(self.read(move |query| query.count(&namespace)))
+    }
+
+    fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {
+        Box::pin(self.read(move |query| query.awaiting(&run)))
+    }
+
+    fn excerpt(&self, excerpt: Excerpt) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(self.read(move |query| query.excerpt(&excerpt)))
+    }
+
+    fn attributes(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>> {
+        Box::pin(self.read(move |query| query.attributes(&run)))
+    }
+
+    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |rows| retention::delete(rows, &run)))
+    }
+
+    fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {
+        Box::pin(self.write(move |rows| Ok(retention::retain(rows, retention)?)))
+    }
+}
+
+/// The same error for every item of a batch.
+fn repeat<T, E: Clone>(error: &E, count: usize) -> Vec<Result<T, E>> {
+    (0..count).map(|_| Err(error.clone())).collect()
+}

@@ -1,0 +1,156 @@
+//! The longer statements, as constants.
+
+use super::decode::{event_columns, inbox_columns, run_columns, task_columns, wait_columns};
+
+pub(super) const RUN_BY_ID: &str = concat!("SELECT ", run_columns!(), " FROM run WHERE ns = ?1 AND id = ?2");
+
+pub(super) const INSERT_RUN: &str = "INSERT INTO run (ns, id, workflow, version, status, generation, next, fence, owner, \
+     claim, ready_at, priority, tries, parent, parent_generation, parent_key, detached, root, created_at, inbox_next, \
+     signals, answered, side, input) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+
+pub(super) const UPDATE_RUN: &str = "UPDATE run SET version = ?2, status = ?3, generation = ?4, next = ?5, fence = ?6, \
+     owner = ?7, claim = ?8, ready_at = ?9, tries = ?10, finished_at = ?11, note = ?12, deleted_at = ?13, \
+     inbox_next = ?14, signals = ?15, answered = ?16, side = ?17 WHERE row = ?1";
+
+/// What a claim holds already.
+pub(super) const HELD: &str =
+    concat!("SELECT ", run_columns!(), " FROM run WHERE owner = ?1 AND claim = ?2 ORDER BY row LIMIT ?3");
+
+/// Ready runs: the partial index in its own order, so that neither waiting nor finished rows are visited.
+pub(super) const READY: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM run WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3 ORDER BY priority DESC, ready_at, row"
+);
+
+/// Runs whose owner's lease is over.
+pub(super) const ORPHANED: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM run WHERE owner IN (SELECT id FROM lease WHERE until <= ?1) ORDER BY owner, row"
+);
+
+pub(super) const WOKEN: &str =
+    "SELECT ns, id FROM run WHERE owner = ?1 AND owner IS NOT NULL AND ready_at IS NOT NULL ORDER BY row LIMIT ?2";
+
+pub(super) const PARK_CORRUPT: &str = "UPDATE run SET status = 4, note = ?2, owner = NULL, claim = NULL WHERE row = ?1";
+
+pub(super) const INSERT_EVENT: &str = "INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+
+pub(super) const EVENT_AT: &str =
+    concat!("SELECT ", event_columns!(), " FROM event WHERE ns = ?1 AND run = ?2 AND generation = ?3 AND idx = ?4");
+
+/// A journal from an index on: one range scan.
+pub(super) const EVENTS_FROM: &str = concat!(
+    "SELECT idx, ",
+    event_columns!(),
+    " FROM event WHERE ns = ?1 AND run = ?2 AND generation = ?3 AND idx >= ?4 ORDER BY idx LIMIT ?5"
+);
+
+pub(super) const INSERT_INBOX: &str = "INSERT INTO inbox (ns, run, id, kind, key, name, delivery, at, meta, payload) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+
+pub(super) const INBOX: &str =
+    concat!("SELECT ", inbox_columns!(), " FROM inbox WHERE ns = ?1 AND run = ?2 ORDER BY id");
+
+pub(super) const PUT_WAIT: &str = "INSERT OR REPLACE INTO wait (ns, run, key, kind, state, name, token, heartbeat, \
+     assignee, meta, since, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+
+pub(super) const WAIT_AT: &str =
+    concat!("SELECT ", wait_columns!(), " FROM wait WHERE ns = ?1 AND run = ?2 AND key = ?3");
+
+pub(super) const WAITS_IN_STATE: &str =
+    concat!("SELECT ", wait_columns!(), " FROM wait WHERE ns = ?1 AND run = ?2 AND state = ?3 ORDER BY key");
+
+/// Due timers: the index in its own order.
+pub(super) const TIMERS_DUE: &str =
+    "SELECT run, key, kind, due FROM timer WHERE due <= ?1 ORDER BY due, run, key, kind LIMIT ?2";
+
+pub(super) const PUT_TASK: &str = concat!(
+    "INSERT OR REPLACE INTO task (",
+    task_columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+);
+
+pub(super) const TASK_AT: &str = concat!("SELECT ", task_columns!(), " FROM task WHERE ns = ?1 AND id = ?2");
+
+pub(super) const TASK_OF: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM task INDEXED BY task_awaited WHERE ns = ?1 AND run = ?2 AND key = ?3 AND run IS NOT NULL"
+);
+
+/// A partial index is not chosen by itself where the primary key begins with the same column.
+pub(super) const DETACH_TASKS: &str = "UPDATE task INDEXED BY task_awaited SET run = NULL, key = NULL \
+     WHERE ns = ?1 AND run = ?2 AND run IS NOT NULL";
+
+pub(super) const TASKS: &str = concat!("SELECT ", task_columns!(), " FROM task WHERE ns = ?1 ORDER BY id LIMIT ?2");
+
+pub(super) const TASKS_HELD: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM task WHERE state = 1 AND worker = ?1 AND claim = ?2 AND until > ?3 ORDER BY priority DESC, available_at, id"
+);
+
+/// Available tasks of one queue, in the index's own order.
+pub(super) const TASKS_READY: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM task WHERE state = 0 AND queue = ?1 AND available_at <= ?2 ORDER BY priority DESC, available_at, id"
+);
+
+/// Tasks of one queue whose worker fell silent.
+pub(super) const TASKS_SILENT: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM task WHERE state = 1 AND queue = ?1 AND until <= ?2 ORDER BY priority DESC, available_at, id"
+);
+
+pub(super) const PUT_SNAPSHOT: &str = "INSERT OR REPLACE INTO snapshot (ns, run, generation, idx, definition, data) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+pub(super) const TASKS_OF: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM task INDEXED BY task_awaited WHERE ns = ?1 AND run = ?2 AND run IS NOT NULL"
+);
+
+pub(super) const CHILDREN_OF: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM run INDEXED BY run_child WHERE ns = ?1 AND parent = ?2 AND parent IS NOT NULL AND status < 5"
+);
+
+/// Tops of trees that ended long enough ago, with nothing in them that did not.
+pub(super) const RIPE: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM run WHERE root IS NULL AND finished_at IS NOT NULL AND deleted_at IS NULL AND finished_at <= ?1 \
+     AND NOT EXISTS (SELECT 1 FROM run member INDEXED BY run_tree WHERE member.ns = run.ns AND member.root = run.id \
+     AND member.root IS NOT NULL AND member.deleted_at IS NULL \
+     AND (member.finished_at IS NULL OR member.finished_at > ?1)) \
+     ORDER BY finished_at, row LIMIT ?2"
+);
+
+/// Members of deleted trees that are not deleted yet.
+pub(super) const DOOMED_MEMBERS: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM run WHERE row IN (SELECT member.row FROM run top JOIN run member \
+     ON member.ns = top.ns AND member.root = top.id AND member.root IS NOT NULL \
+     WHERE top.deleted_at IS NOT NULL AND member.deleted_at IS NULL LIMIT ?1)"
+);
+
+/// Deleted runs that still have rows.
+pub(super) const DOOMED: &str =
+    concat!("SELECT ", run_columns!(), " FROM run WHERE deleted_at IS NOT NULL AND side = 1 LIMIT ?1");
+
+pub(super) const LIVE_MEMBER: &str = "SELECT id FROM run INDEXED BY run_tree WHERE ns = ?1 AND root = ?2 AND root IS NOT NULL \
+     AND deleted_at IS NULL AND status < 5 ORDER BY id LIMIT 1";
+
+pub(super) const FORGET: &str = "DELETE FROM run WHERE row IN (SELECT top.row FROM run top \
+     WHERE top.deleted_at IS NOT NULL AND top.deleted_at <= ?1 AND top.side = 0 \
+     AND NOT EXISTS (SELECT 1 FROM run member INDEXED BY run_tree WHERE member.ns = top.ns AND member.root = top.id \
+     AND member.root IS NOT NULL AND member.deleted_at IS NULL) LIMIT ?2)";

@@ -1,0 +1,154 @@
+//! The one thread that writes.
+//!
+//! It drains its queue into one `BEGIN IMMEDIATE … COMMIT`: while one group syncs, the next one forms. Nobody is
+//! answered before the COMMIT of its group has returned. There is no artificial delay.
+//!
+//! A COMMIT that fails did not happen: with a write-ahead log SQLite publishes a transaction only after its frames are
+//! written and synced, and the writer is in the same process, so no reply can be lost on the way. Hence this store never
+//! answers `Unknown`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::store_error;
+use super::rows::{Names, SqliteRows};
+use crate::clock::Clock;
+use crate::error::{StoreError, Trouble};
+use crate::rows::Fault;
+
+/// Jobs the queue holds before senders wait.
+const QUEUE_MAX: usize = 4_096;
+/// Jobs in one transaction. Above the runs in flight: a smaller group costs throughput.
+const GROUP_MAX: usize = 4_096;
+
+/// Work for the writer: may be run again if its group is rolled back.
+trait Job: Send {
+    fn run(&mut self, rows: &mut SqliteRows<'_>) -> Result<(), StoreError>;
+    fn settle(self: Box<Self>, failed: Option<StoreError>);
+}
+
+struct Call<T, F> {
+    work: F,
+    done: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Job for Call<T, F>
+where
+    T: Send,
+    F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send,
+{
+    fn run(&mut self, rows: &mut SqliteRows<'_>) -> Result<(), StoreError> {
+        match (self.work)(rows) {
+            Ok(done) => {
+                self.done = Some(done);
+                Ok(())
+            }
+            Err(Fault::Failed(error)) => Err(error),
+            Err(Fault::Miss) => Err(StoreError::corrupt("SQLite", "a row was asked for that SQLite does not fetch")),
+        }
+    }
+
+    fn settle(self: Box<Self>, failed: Option<StoreError>) {
+        let answer = match (failed, self.done) {
+            (None, Some(done)) => Ok(done),
+            (None, None) => Err(StoreError::unavailable(Trouble::Other, "the job was not run")),
+            (Some(error), _) => Err(error),
+        };
+        // The caller may have dropped its future: what was done stays done.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// The sending half.
+#[derive(Clone, Debug)]
+pub(super) struct WriterQueue(mpsc::Sender<Box<dyn Job>>);
+
+impl WriterQueue {
+    /// Runs `work` in the next group and waits until it is durable. An error means it was not applied.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        self.0.send(Box::new(Call { work, done: None, reply })).await.map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::unavailable(Trouble::Closed, "the store is closed")
+}
+
+/// The thread's own state.
+pub(super) struct Writer {
+    connection: Connection,
+    names: Names,
+    clock: Clock,
+    queue: mpsc::Receiver<Box<dyn Job>>,
+}
+
+impl Writer {
+    pub(super) fn new(connection: Connection, names: Names, clock: Clock) -> (Writer, WriterQueue) {
+        let (sender, queue) = mpsc::channel(QUEUE_MAX);
+        (Writer { connection, names, clock, queue }, WriterQueue(sender))
+    }
+
+    /// Until every sender is gone and the queue is empty.
+    pub(super) fn run(mut self) {
+        let mut jobs = Vec::new();
+        while self.queue.blocking_recv_many(&mut jobs, GROUP_MAX) > 0 {
+            self.group(std::mem::take(&mut jobs));
+        }
+    }
+
+    fn group(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+        match self.attempt(&mut jobs) {
+            Ok(()) => settle_all(jobs, None),
+            Err(_) if jobs.len() > 1 => {
+                // One of them, or the disk. Alone, each gets the answer that is its own.
+                for job in jobs {
+                    self.group(vec![job]);
+                }
+            }
+            Err(error) => settle_all(jobs, Some(&error)),
+        }
+    }
+
+    /// Runs the jobs in one transaction. On an error nothing is applied.
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+        statement(&self.connection, "BEGIN IMMEDIATE")?;
+        // The clock is read after the lock is held.
+        let now = self.clock.now();
+        let mut rows = SqliteRows::new(&self.connection, &mut self.names, now);
+        let ran = catch_unwind(AssertUnwindSafe(|| jobs.iter_mut().try_for_each(|job| job.run(&mut rows))))
+            .unwrap_or_else(|_| Err(StoreError::unavailable(Trouble::Other, "a store operation panicked")));
+        let committed = ran.and_then(|()| statement(&self.connection, "COMMIT"));
+        if committed.is_err() {
+            self.roll_back();
+        }
+        committed
+    }
+
+    fn roll_back(&mut self) {
+        // Namespaces looked up in the transaction may be gone with it.
+        self.names.clear();
+        if !self.connection.is_autocommit() {
+            let _ = statement(&self.connection, "ROLLBACK");
+        }
+    }
+}
+
+fn statement(connection: &Connection, sql: &str) -> Result<(), StoreError> {
+    let run = || connection.prepare_cached(sql)?.execute([]);
+    run().map(|_| ()).map_err(|error| store_error(&error))
+}
+
+fn settle_all(jobs: Vec<Box<dyn Job>>, failed: Option<&StoreError>) {
+    for job in jobs {
+        job.settle(failed.cloned());
+    }
+}

@@ -1,0 +1,52 @@
+//! SQLite: a folder per case, gone afterwards.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_core::limits::Limits;
+use outlast_store::contract::{Fixture, Harness, RawWrite};
+use outlast_store::{BoxFuture, Clock, ManualClock, SqliteOptions, SqliteStore};
+use tempfile::TempDir;
+
+use super::sql::Dialect;
+
+const DIALECT: Dialect = Dialect {
+    row: "row",
+    oversize: "zeroblob(16777217)",
+    unchecked: |_, _| "PRAGMA ignore_check_constraints = ON;".to_owned(),
+};
+
+/// The SQLite store.
+pub(crate) struct SqliteHarness;
+
+struct Kept {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Harness for SqliteHarness {
+    fn name(&self) -> &str {
+        "sqlite"
+    }
+
+    fn open(&self, limits: Limits) -> BoxFuture<'_, Fixture> {
+        Box::pin(async move {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("outlast.db");
+            let clock = ManualClock::at(0);
+            let options = SqliteOptions { clock: Clock::Manual(clock.clone()), limits, ..SqliteOptions::default() };
+            let store = SqliteStore::open(&path, options).await.unwrap();
+            Fixture::new(Arc::new(store), clock).keeping(Kept { path, _folder: folder })
+        })
+    }
+
+    fn raw<'a>(&'a self, fixture: &'a Fixture, write: RawWrite) -> BoxFuture<'a, Option<Result<(), String>>> {
+        Box::pin(async move {
+            let kept: &Kept = fixture.keep.downcast_ref().unwrap();
+            let connection = rusqlite::Connection::open(&kept.path).unwrap();
+            connection.busy_timeout(Duration::from_secs(10)).unwrap();
+            Some(connection.execute_batch(&DIALECT.statements(&write)).map_err(|error| error.to_string()))
+        })
+    }
+}
