@@ -4,6 +4,10 @@ use thiserror::Error;
 
 /// The most a stored payload can ever have, whatever [`Limits`] say; the databases check it too.
 pub const PAYLOAD_BYTES_CEILING: usize = 16 * 1024 * 1024;
+/// The most a search attribute's value can have: an index of PostgreSQL holds no more than about 2,700 bytes.
+pub const ATTRIBUTE_BYTES_MAX: usize = 1024;
+/// The most a short text can have: a token, an assignee, the reason for parking.
+pub const TEXT_BYTES_MAX: usize = 8 * 1024;
 /// The most items one claim takes.
 pub const CLAIM_BATCH_MAX: usize = 256;
 /// Claims without an append in between, after which a run parks.
@@ -20,7 +24,7 @@ pub struct Limits {
     pub payload_bytes: usize,
     /// Events in one commit.
     pub commit_events: usize,
-    /// Operations a run may have pending: timers, waits, tasks.
+    /// Operations a run may have pending: timers, waits, tasks. The engine refuses the next one where it is asked for.
     pub pending_operations: usize,
     /// Signals a run may have that nobody consumed yet.
     pub unconsumed_signals: usize,
@@ -62,6 +66,16 @@ impl Limits {
     pub fn check_payload(&self, what: &'static str, bytes: usize) -> Result<(), LimitExceeded> {
         let limit = self.payload_bytes.min(PAYLOAD_BYTES_CEILING);
         within(what, bytes, limit, "bytes")
+    }
+
+    /// Checks the size of a short text.
+    pub fn check_text(&self, what: &'static str, text: &str) -> Result<(), LimitExceeded> {
+        within(what, text.len(), TEXT_BYTES_MAX, "bytes")
+    }
+
+    /// Checks the size of a search attribute's value.
+    pub fn check_attribute(&self, value: &str) -> Result<(), LimitExceeded> {
+        within("an attribute's value", value.len(), ATTRIBUTE_BYTES_MAX, "bytes")
     }
 
     /// Checks the number of events in one commit.

@@ -36,6 +36,7 @@
 
 mod children;
 mod claims;
+mod contention;
 mod create;
 mod damage;
 mod fencing;
@@ -86,11 +87,25 @@ pub trait Harness: Send + Sync {
         Box::pin(async { None })
     }
 
+    /// Locks the rows of a run, of every lease and of every node, as a slow transaction of another process would. None
+    /// where nobody else can hold a lock.
+    fn hold<'a>(&'a self, _fixture: &'a Fixture, _run: RunKey) -> BoxFuture<'a, Option<Box<dyn Hold>>> {
+        Box::pin(async { None })
+    }
+
     /// Removes what [`Harness::open`] made. Also called after a case that failed.
     fn close(&self, fixture: Fixture) -> BoxFuture<'_, ()> {
         drop(fixture);
         Box::pin(async {})
     }
+}
+
+/// Rows somebody else has locked.
+pub trait Hold: Send {
+    /// Waits until a call of the store waits for the lock, as far as that can be seen.
+    fn blocked(&mut self) -> BoxFuture<'_, ()>;
+    /// Lets go.
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 /// A fresh store, and the clock it reads.
@@ -223,6 +238,7 @@ pub fn cases() -> Vec<Case> {
         fencing::cases(),
         claims::cases(),
         wakes::cases(),
+        contention::cases(),
         signals::cases(),
         waits::cases(),
         timers::cases(),

@@ -12,7 +12,7 @@ pub(crate) mod task;
 
 use outlast_core::id::{Index, Key, RunKey};
 
-use crate::api::Awaited;
+use crate::api::{Awaited, TaskState};
 use crate::error::StoreError;
 use crate::rows::{Fault, Rows, RunRow, TaskRow, TimerRow, WaitRow, WaitState};
 
@@ -76,7 +76,8 @@ pub(crate) fn awaited_wait(wait: &WaitRow) -> Awaited {
 /// A task the run awaits, as people and tools see it.
 pub(crate) fn awaited_task(task: &TaskRow, run: &RunRow) -> Option<Awaited> {
     let (owner, key) = task.awaited.as_ref()?;
-    let mine = task.namespace == run.key.namespace && *owner == run.key.id;
+    // A dead task is awaited no more: its failure is in the inbox, or was fed.
+    let mine = task.namespace == run.key.namespace && *owner == run.key.id && task.state != TaskState::Dead;
     mine.then(|| Awaited::Task { key: key.clone(), id: task.id.clone(), state: task.state })
 }
 

@@ -114,8 +114,9 @@ impl State {
     fn register(&mut self, node: NodeId, lease: Duration) -> Lease {
         let now = self.now();
         for (owner, until) in self.leases.values_mut() {
-            if *owner == node && *until > now {
-                *until = now;
+            if *owner == node {
+                // Ended for good, also if the clock steps back.
+                *until = Timestamp::EPOCH;
             }
         }
         let id = self.leases.keys().next_back().map_or(LeaseId(1), |last| last.next());
@@ -202,10 +203,8 @@ impl Store for MemoryStore {
 
     fn retire(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let mut state = self.state();
-            let now = state.now();
-            if let Some((_, until)) = state.leases.get_mut(&lease) {
-                *until = now.min(*until);
+            if let Some((_, until)) = self.state().leases.get_mut(&lease) {
+                *until = Timestamp::EPOCH;
             }
             Ok(())
         })

@@ -18,6 +18,8 @@ mod migrate;
 mod namespaces;
 mod needs;
 mod options;
+#[cfg(test)]
+mod plans;
 mod query;
 mod resolve;
 mod retention;
@@ -72,9 +74,9 @@ macro_rules! transact {
             session.rollback().await;
             match ended {
                 Ok(value) => break Ok(value),
-                Err($crate::postgres::failure::Failure { remedy: $crate::postgres::failure::Remedy::Again, .. })
-                    if attempt < $crate::postgres::ATTEMPTS_MAX =>
-                {
+                Err($crate::postgres::failure::Failure {
+                    remedy: $crate::postgres::failure::Remedy::Again, ..
+                }) if attempt < $crate::postgres::ATTEMPTS_MAX => {
                     attempt += 1;
                 }
                 Err(failure) => break Err(failure.error),
@@ -131,10 +133,17 @@ impl Core {
 
     /// The time, from the answer of the statement that reads the server's clock, unless the clock is ours.
     fn now(&self, clock: &[Row]) -> Result<Timestamp, Failure> {
-        match (&self.clock, clock.first()) {
-            (Clock::Manual(clock), _) => Ok(clock.now()),
-            (Clock::System, Some(row)) => Ok(Timestamp::from_millis(row.try_get(0)?)),
-            (Clock::System, None) => Err(StoreError::unavailable(Trouble::Other, "the server has no clock").into()),
+        match clock.first() {
+            Some(row) => self.now_from(row, 0),
+            None => Err(StoreError::unavailable(Trouble::Other, "the server did not tell the time").into()),
+        }
+    }
+
+    /// The time, from a column in which a statement read the server's clock, unless the clock is ours.
+    fn now_from(&self, row: &Row, column: usize) -> Result<Timestamp, Failure> {
+        match &self.clock {
+            Clock::Manual(clock) => Ok(clock.now()),
+            Clock::System => Ok(Timestamp::from_millis(row.try_get(column)?)),
         }
     }
 
@@ -241,9 +250,9 @@ impl Store for PostgresStore {
     fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>> {
         let expected = loads.len();
         let loaded = self.own(|core| async move { load::load(&core, &loads).await });
-        Box::pin(async move {
-            loaded.await.unwrap_or_else(|error| (0..expected).map(|_| Err(error.clone())).collect())
-        })
+        Box::pin(
+            async move { loaded.await.unwrap_or_else(|error| (0..expected).map(|_| Err(error.clone())).collect()) },
+        )
     }
 
     fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {

@@ -95,7 +95,7 @@ impl SqliteStore {
         if let Some(bytes) = options.bytes_max {
             schema::limit_size(&connection, bytes)?;
         }
-        schema::end_old_leases(&connection, options.clock.now().as_millis())?;
+        schema::end_old_leases(&connection)?;
         let (reader_queue, questions) = readers::queue();
         let mut threads = Vec::new();
         for _ in 0..options.readers.max(1) {
@@ -170,6 +170,7 @@ fn closed() -> StoreError {
     StoreError::unavailable(Trouble::Closed, "the store is closed")
 }
 
+#[expect(clippy::disallowed_methods, reason = "the store's own threads: the one place where they begin")]
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map_err(|error| StoreError::unavailable(Trouble::Other, format!("cannot start a thread: {error}")))

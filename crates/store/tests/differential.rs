@@ -2,6 +2,7 @@
 //! what the reference store answers.
 //!
 //! `OUTLAST_CASES` says how many sequences, `OUTLAST_SEED` which ones, `OUTLAST_QUICK=1` asks for few.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "differential/call.rs"]
 mod call;
@@ -10,10 +11,14 @@ mod call;
 mod harness;
 #[path = "differential/laws.rs"]
 mod laws;
+#[path = "differential/names.rs"]
+mod names;
 #[path = "differential/ops.rs"]
 mod ops;
 #[path = "differential/resolve.rs"]
 mod resolve;
+#[path = "differential/sights.rs"]
+mod sights;
 #[path = "differential/tally.rs"]
 mod tally;
 

@@ -27,6 +27,7 @@ super::stories! {
     lease_of_absurd_length_saturates_and_holds,
     owner_whose_lease_lapsed_may_commit_until_somebody_takes_over,
     renewal_keeps_the_runs,
+    ended_lease_stays_ended_when_the_clock_steps_back,
 }
 
 /// When a lease ended is told as far as it is known: a store may forget one that is over and owns nothing.
@@ -152,6 +153,18 @@ async fn retiring_twice_or_an_unknown_lease_is_not_an_error(s: Scene<'_>) {
     s.store.retire(LeaseId(u64::MAX)).await.unwrap();
     let refused = s.store.renew(lease, ms(1)).await.unwrap_err();
     assert_lapsed(&refused, lease);
+}
+
+async fn ended_lease_stays_ended_when_the_clock_steps_back(s: Scene<'_>) {
+    s.clock.set(5_000);
+    let retired = s.node("first", 1_000).await;
+    s.store.retire(retired).await.unwrap();
+    let replaced = s.node("second", 1_000).await;
+    s.node("second", 1_000).await;
+    s.clock.set(10);
+    for lease in [retired, replaced] {
+        assert_lapsed(&s.store.renew(lease, ms(100)).await.unwrap_err(), lease);
+    }
 }
 
 async fn two_nodes_hold_leases_of_their_own(s: Scene<'_>) {

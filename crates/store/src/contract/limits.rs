@@ -1,7 +1,8 @@
 //! Limits: one less, exactly, one more. Here a payload has at most 8 bytes, a commit 3 events, a run 3 signals.
 
 use outlast_core::commit::{NewRun, Snapshot, StandaloneTask, TaskOutcome};
-use outlast_core::id::{Index, ScheduleId};
+use outlast_core::id::{AttributeName, Index, ScheduleId};
+use outlast_core::limits::{ATTRIBUTE_BYTES_MAX, TEXT_BYTES_MAX};
 use outlast_core::record::Record;
 
 use super::scene::*;
@@ -27,6 +28,25 @@ super::stories! {
     repeated_start_with_a_full_mailbox_finds_the_run,
     start_with_more_signals_than_fit_leaves_nothing,
     child_over_the_limit_rejects_the_commit,
+    short_texts_are_limited,
+    attribute_values_are_limited,
+}
+
+async fn short_texts_are_limited(s: Scene<'_>) {
+    let held = s.own("a").await;
+    let (fits, long) = ("x".repeat(TEXT_BYTES_MAX), "x".repeat(TEXT_BYTES_MAX + 1));
+    let refused = s.commit(held.commit().park(&long)).await.unwrap_err();
+    assert!(matches!(refused, CommitError::Rejected(Rejection::Limit(_))), "{refused}");
+    assert!(s.commit(held.commit().park(&fits)).await.is_ok());
+}
+
+async fn attribute_values_are_limited(s: Scene<'_>) {
+    let name = AttributeName::new("city").unwrap();
+    // Not all alike, so that no database can make it small.
+    let text = |length: usize| (0..length).map(|at| char::from(b'!' + (at * at % 89) as u8)).collect::<String>();
+    let new = |value: String| NewRun { attributes: vec![(name.clone(), value)], ..new_run(&run("a")) };
+    assert!(matches!(s.try_create(new(text(ATTRIBUTE_BYTES_MAX + 1))).await, Err(StoreError::Limit(_))));
+    assert!(s.try_create(new(text(ATTRIBUTE_BYTES_MAX))).await.is_ok());
 }
 
 /// Row 40: a payload over the limit made a run unrecoverable. So it is refused before it is stored.

@@ -317,6 +317,25 @@ impl<'a> Scene<'a> {
         self.harness.raw(self.fixture, write).await
     }
 
+    /// Makes a call while somebody else holds the locks it needs, and moves the clock to `now` before they are let go.
+    pub(super) async fn contended<T>(&self, run: &RunKey, now: i64, call: impl Future<Output = T>) -> T {
+        let held = self.harness.hold(self.fixture, run.clone()).await;
+        let meanwhile = async {
+            match held {
+                None => self.clock.set(now),
+                Some(mut held) => {
+                    held.blocked().await;
+                    self.clock.set(now);
+                    held.release().await;
+                }
+            }
+        };
+        // Where nothing can be held, time simply passes before the call.
+        let (moved, answer) = futures_util::future::join(meanwhile, call).await;
+        let () = moved;
+        answer
+    }
+
     /// Registers a node for `lease` milliseconds from now.
     pub(super) async fn node(&self, name: &str, lease: u64) -> LeaseId {
         self.store.register(NodeId::new(name).unwrap(), ms(lease)).await.unwrap().id

@@ -18,6 +18,7 @@ super::stories! {
     fire_before_its_time_is_early,
     fire_of_a_changed_or_removed_schedule_is_stale,
     fire_may_skip,
+    fire_into_another_namespace_is_refused_and_leaves_the_instant_due,
     fire_may_end_the_schedule,
     fire_that_cannot_start_its_run_leaves_the_instant_due,
     fire_of_a_run_that_exists_finds_it,
@@ -106,6 +107,18 @@ async fn fire_starts_the_run_and_moves_on_in_one_transaction(s: Scene<'_>) {
     assert_eq!(next_of(&s, "nightly").await, Some(200));
     assert_eq!(s.store.schedules(namespace("default")).await.unwrap()[0].spec, bytes("daily"), "the rule stays");
     assert_eq!(s.store.due_schedules(10).await.unwrap(), []);
+}
+
+async fn fire_into_another_namespace_is_refused_and_leaves_the_instant_due(s: Scene<'_>) {
+    s.store.put_namespace(namespace("other")).await.unwrap();
+    s.store.put_schedule(schedule("nightly", Some(100))).await.unwrap();
+    s.clock.set(100);
+    let mut foreign = new_run(&run("nightly-100"));
+    foreign.run.namespace = namespace("other");
+    let refused = s.store.fire(fire("nightly", 100, Some(200), Some(foreign.clone()))).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Settings(_)), "{refused}");
+    assert_eq!(s.store.get(foreign.run.clone()).await.unwrap_err(), StoreError::NotFound(foreign.run));
+    assert_eq!(next_of(&s, "nightly").await, Some(100));
 }
 
 /// Row 28: a stale leader fired every cron twice for 19 days.

@@ -12,6 +12,7 @@ super::stories! {
     snapshot_of_another_definition_is_ignored,
     run_without_a_snapshot_loads_from_the_start,
     snapshot_is_gone_with_its_generation,
+    snapshot_is_gone_with_the_end,
     snapshot_is_written_with_its_commit_or_not_at_all,
     load_by_index_brings_no_snapshot,
     load_from_a_snapshot_brings_the_inbox,
@@ -74,6 +75,14 @@ async fn snapshot_is_gone_with_its_generation(s: Scene<'_>) {
     s.apply(&mut held, commit).await;
     let loaded = load_from(&s, &held, "hash").await;
     assert_eq!((loaded.snapshot, loaded.first, loaded.events.len()), (None, Index(0), 0));
+}
+
+async fn snapshot_is_gone_with_the_end(s: Scene<'_>) {
+    let mut held = snapped(&s).await;
+    let commit = held.commit().event("end").finish();
+    s.apply(&mut held, commit).await;
+    let loaded = load_from(&s, &held, "hash").await;
+    assert_eq!((loaded.snapshot, loaded.first, loaded.events.len()), (None, Index(0), 4), "nobody will go on from it");
 }
 
 async fn snapshot_is_written_with_its_commit_or_not_at_all(s: Scene<'_>) {

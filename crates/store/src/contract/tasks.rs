@@ -314,6 +314,7 @@ async fn failed_task_tells_the_run_and_stays_for_inspection(s: Scene<'_>) {
     assert_eq!((item.kind, item.payload), (InboxKind::TaskFailed, Some(bytes("no funds"))));
     let dead = s.store.tasks(namespace("default"), 10).await.unwrap().remove(0);
     assert_eq!((dead.state, dead.note, dead.worker), (TaskState::Dead, Some(bytes("no funds")), None));
+    assert_eq!(s.store.awaiting(held.run).await.unwrap(), [], "nobody waits for the dead");
     s.clock.set(1_000_000);
     assert_eq!(s.work("w", 2).await, [], "the dead are not claimed");
 }

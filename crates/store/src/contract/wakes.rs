@@ -86,7 +86,11 @@ async fn owner_sees_which_of_its_runs_were_woken(s: Scene<'_>) {
     let (a, b) = (s.own_under(lease, "a").await, s.own_under(lease, "b").await);
     assert_eq!(s.store.wakes(lease, 10).await.unwrap(), []);
     s.deliver(signal(&b.run, "go", "1", "one")).await;
-    assert_eq!(s.store.wakes(lease, 10).await.unwrap(), [b.run.clone()], "in the middle of a two-hour step");
+    assert_eq!(
+        s.store.wakes(lease, 10).await.unwrap(),
+        std::slice::from_ref(&b.run),
+        "in the middle of a two-hour step"
+    );
     s.deliver(signal(&a.run, "go", "1", "one")).await;
     assert_eq!(s.store.wakes(lease, 10).await.unwrap(), [a.run, b.run]);
 }

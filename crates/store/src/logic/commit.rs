@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use outlast_core::commit::{
     CloseCause, ClosedWait, Commit, Delivery, InboxKind, NewRun, NewWait, Status, Then, WaitKind,
 };
@@ -60,6 +61,7 @@ fn check_limits(commit: &Commit, limits: &Limits) -> Result<(), Rejection> {
     for event in &commit.events {
         limits.check_payload("an event", event.payload_bytes())?;
     }
+    check_texts(commit, limits)?;
     for task in &commit.tasks {
         limits.check_payload("a task's arguments", task.args.len())?;
     }
@@ -75,6 +77,21 @@ fn check_limits(commit: &Commit, limits: &Limits) -> Result<(), Rejection> {
     match &commit.snapshot {
         Some(snapshot) => Ok(limits.check_payload("a snapshot", snapshot.data.len())?),
         None => Ok(()),
+    }
+}
+
+fn check_texts(commit: &Commit, limits: &Limits) -> Result<(), Rejection> {
+    for wait in &commit.waits {
+        limits.check_payload("a wait's description", wait.meta.as_ref().map_or(0, Bytes::len))?;
+        limits.check_text("a wait's token", wait.token.as_deref().unwrap_or_default())?;
+        limits.check_text("a wait's assignee", wait.assignee.as_deref().unwrap_or_default())?;
+    }
+    for (_, value) in &commit.attributes {
+        limits.check_attribute(value.as_deref().unwrap_or_default())?;
+    }
+    match &commit.then {
+        Then::Park { reason } => Ok(limits.check_text("the reason for parking", reason)?),
+        Then::Continue | Then::Suspend | Then::Pause | Then::Finish(_) | Then::ContinueAsNew { .. } => Ok(()),
     }
 }
 

@@ -48,6 +48,9 @@ fn signals_after(rows: &mut dyn Rows, found: Option<&RunRow>, new: &NewRun) -> R
 /// What a new run brings must fit.
 pub(crate) fn check_limits(new: &NewRun, limits: &Limits) -> Result<(), LimitExceeded> {
     limits.check_payload("the input", new.input.len())?;
+    for (_, value) in &new.attributes {
+        limits.check_attribute(value)?;
+    }
     limits.check_events(new.history.len())?;
     for record in &new.history {
         limits.check_payload("an event", record.payload_bytes())?;
@@ -101,8 +104,8 @@ pub(crate) fn insert(rows: &mut dyn Rows, new: &NewRun) -> Result<Created, Halt<
 fn root_of(rows: &mut dyn Rows, new: &NewRun) -> Result<Option<RunId>, Halt<StoreError>> {
     let Some(parent) = new.parent.as_ref().filter(|parent| !parent.detached) else { return Ok(None) };
     let key = RunKey::new(new.run.namespace.clone(), parent.run.clone());
-    let top = rows.run(&key)?.and_then(|parent| parent.root);
-    Ok(Some(top.unwrap_or_else(|| parent.run.clone())))
+    // A parent that is not there dooms nobody: without it the run is the top of its own tree.
+    Ok(rows.run(&key)?.map(|found| found.root.unwrap_or_else(|| parent.run.clone())))
 }
 
 fn fresh(new: &NewRun, root: Option<RunId>, now: Timestamp) -> RunRow {

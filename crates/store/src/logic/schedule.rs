@@ -19,6 +19,9 @@ pub(crate) fn put(rows: &mut dyn Rows, schedule: &Schedule, limits: &Limits) -> 
 /// Fires one instant. It must be the schedule's next one, so that of two nodes one is told it is stale.
 pub(crate) fn fire(rows: &mut dyn Rows, fire: &Fire, limits: &Limits) -> Result<Fired, Halt<StoreError>> {
     let Some(schedule) = rows.schedule(&fire.namespace, &fire.id)? else { return Ok(Fired::Stale) };
+    if fire.run.as_ref().is_some_and(|run| run.run.namespace != fire.namespace) {
+        return refuse(StoreError::Settings("a schedule starts runs of its own namespace; name that one".to_owned()));
+    }
     if schedule.next_at != Some(fire.at) {
         return Ok(Fired::Stale);
     }

@@ -50,12 +50,14 @@ pub(super) const ORPHANED: &str = concat!(
       AND r.seq <> ALL($4::bigint[]) ORDER BY r.seq LIMIT $2 FOR UPDATE SKIP LOCKED"
 );
 
-const UNTIL: &str = "SELECT until FROM lease WHERE id = $1";
+/// Claims of one lease come one after the other: if the reply to one was lost while it is still in flight, the same
+/// claim sent again must find what that one took, not find it locked and go away with nothing.
+const LOCK_LEASE: &str = "SELECT until FROM lease WHERE id = $1 FOR UPDATE";
 
 /// Sets a run aside that cannot be read, by its number alone.
-const PARK: &str = "UPDATE run SET status = 4, owner = NULL, claim = NULL, note = $3 WHERE ns = $1 AND seq = $2";
+const PARK: &str = "UPDATE run SET status = 4, owner = NULL, claim = NULL, note = $2 WHERE seq = $1";
 
-const WAKES: &str = "SELECT r.ns, r.id FROM run r WHERE r.owner = $1 AND r.owner IS NOT NULL \
+pub(super) const WAKES: &str = "SELECT r.ns, r.id FROM run r WHERE r.owner = $1 AND r.owner IS NOT NULL \
      AND r.ready_at IS NOT NULL ORDER BY r.seq LIMIT $2";
 
 /// Damaged rows a claim sets aside before it gives up looking further.
@@ -127,17 +129,17 @@ async fn candidates(
     let (lease, served) = (number(claim.lease.0), served(&claim.serves));
     let steps = [
         Step::Plain("BEGIN"),
+        Step::new(LOCK_LEASE, vec![Box::new(lease)]),
         Step::new(
             HELD,
             vec![Box::new(lease), Box::new(claim_number(claim.id)), Box::new(limit), Box::new(skipped.to_vec())],
         ),
         Step::new(READY, vec![Box::new(limit), Box::new(served.clone()), Box::new(skipped.to_vec())]),
         Step::new(LAPSED, vec![Box::new(core.manual_now())]),
-        Step::new(UNTIL, vec![Box::new(lease)]),
         Step::new(CLOCK, Vec::new()),
     ];
     let answers = session.send_all(&steps).await?;
-    let [_, held, ready, lapsed, until, clock] = answers.as_slice() else { return Err(missing_answer()) };
+    let [_, until, held, ready, lapsed, clock] = answers.as_slice() else { return Err(missing_answer()) };
     set.now = core.now(clock)?;
     let until = until.first().map(|row| row.try_get(0)).transpose()?;
     set.facts.leases.insert(claim.lease, until.map(Timestamp::from_millis));
@@ -186,7 +188,7 @@ pub(super) fn refused<T>(result: Result<T, Halt<StoreError>>) -> Result<T, Failu
 pub(super) async fn park(core: &Core, row: &Damaged) {
     if let Ok(mut session) = Session::begin(&core.pool).await {
         let note = row.error.to_string();
-        let _ = session.ask(PARK, vec![Box::new(row.ns), Box::new(row.seq), Box::new(note)]).await;
+        let _ = session.ask(PARK, vec![Box::new(row.seq), Box::new(note)]).await;
     }
 }
 

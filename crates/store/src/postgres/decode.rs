@@ -122,7 +122,6 @@ fn positive(number: i64) -> Result<u64, Detail> {
 /// A row that cannot be read, and enough to find it again.
 #[derive(Clone, Debug)]
 pub(super) struct Damaged {
-    pub(super) ns: i32,
     pub(super) seq: i64,
     pub(super) error: StoreError,
 }
@@ -133,7 +132,7 @@ pub(super) fn run(row: &Row, names: &Namespaces) -> Result<RunRow, Damaged> {
         let (ns, seq) = (row.try_get(0).unwrap_or(0), row.try_get(1).unwrap_or(0));
         let namespace = names.name(ns).map_or_else(|| format!("namespace {ns}"), |name| name.to_string());
         let id: &str = row.try_get(2).unwrap_or("?");
-        Damaged { ns, seq, error: StoreError::corrupt(format!("{namespace}/{id}"), detail) }
+        Damaged { seq, error: StoreError::corrupt(format!("{namespace}/{id}"), detail) }
     })
 }
 

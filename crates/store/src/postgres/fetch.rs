@@ -14,12 +14,14 @@ use super::session::{CLOCK, Session, Step};
 use super::working_set::WorkingSet;
 use crate::error::StoreError;
 
-/// Multi-row statements lock in (namespace, id) order, so that two groups never wait for each other in a circle.
+/// Multi-row statements lock in (namespace, id) order, so that two groups never wait for each other in a circle. That
+/// order is written so that no index has it: rows are looked up one by one and then sorted, never found by walking
+/// through all there are.
 const LOCK_RUNS: &str = concat!(
     "SELECT ",
     run_columns!(),
     " FROM unnest($1::int[], $2::text[]) k (ns, id) JOIN run r ON r.ns = k.ns AND r.id = k.id \
-      ORDER BY r.ns, r.id FOR UPDATE OF r"
+      ORDER BY r.ns + 0, r.id FOR UPDATE OF r"
 );
 
 /// As [`LOCK_RUNS`], and the runs that await the tasks of the other two parameters: a task's run is locked before it.
@@ -29,18 +31,18 @@ const LOCK_RUNS_OF_TASKS: &str = concat!(
     " FROM (SELECT ns, id FROM unnest($1::int[], $2::text[]) k (ns, id) UNION \
       SELECT t.ns, t.run FROM unnest($3::int[], $4::text[]) k (ns, id) \
       JOIN task t ON t.ns = k.ns AND t.id = k.id WHERE t.run IS NOT NULL) k \
-      JOIN run r ON r.ns = k.ns AND r.id = k.id ORDER BY r.ns, r.id FOR UPDATE OF r"
+      JOIN run r ON r.ns = k.ns AND r.id = k.id ORDER BY r.ns + 0, r.id FOR UPDATE OF r"
 );
 
 const LOCK_TASKS: &str = concat!(
     "SELECT ",
     task_columns!(),
     " FROM unnest($1::int[], $2::text[]) k (ns, id) JOIN task t ON t.ns = k.ns AND t.id = k.id \
-      ORDER BY t.ns, t.id FOR UPDATE OF t"
+      ORDER BY t.ns + 0, t.id FOR UPDATE OF t"
 );
 
 const LOCK_SCHEDULES: &str = "SELECT s.ns, s.id, s.spec, s.next_at FROM unnest($1::int[], $2::text[]) k (ns, id) \
-     JOIN schedule s ON s.ns = k.ns AND s.id = k.id ORDER BY s.ns, s.id FOR UPDATE OF s";
+     JOIN schedule s ON s.ns = k.ns AND s.id = k.id ORDER BY s.ns + 0, s.id FOR UPDATE OF s";
 
 const LEASES: &str = "SELECT id, until FROM lease WHERE id = ANY($1)";
 
@@ -117,10 +119,7 @@ async fn fetch(
 }
 
 /// Names with the numbers of their namespaces; those of namespaces that do not exist are left out.
-fn placed<'n>(
-    set: &WorkingSet,
-    names: impl IntoIterator<Item = (&'n Namespace, &'n str)>,
-) -> (Vec<i32>, Vec<&'n str>) {
+fn placed<'n>(set: &WorkingSet, names: impl IntoIterator<Item = (&'n Namespace, &'n str)>) -> (Vec<i32>, Vec<&'n str>) {
     let known = |(namespace, name)| Some((*set.facts.namespaces.get(namespace)?, name));
     names.into_iter().filter_map(known).unzip()
 }
@@ -235,4 +234,18 @@ fn seqs(needs: &Needs) -> Option<Query<'_>> {
         set.facts.seqs.sort_unstable();
         Ok(())
     }))
+}
+
+/// Every statement here, and the indexes it is meant to use.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
+    let mut statements = vec![
+        ("fetch: runs", LOCK_RUNS, &["run_ns_id_key"][..]),
+        ("fetch: runs of tasks", LOCK_RUNS_OF_TASKS, &["run_ns_id_key", "task_pkey"]),
+        ("fetch: tasks", LOCK_TASKS, &["task_pkey"]),
+        ("fetch: schedules", LOCK_SCHEDULES, &["schedule_pkey"]),
+        ("fetch: leases", LEASES, &["lease_pkey"]),
+    ];
+    statements.extend(side::statements());
+    statements
 }

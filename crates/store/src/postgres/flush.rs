@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A statement over rows, with one array parameter per column.
 macro_rules! arrays {
-    ($sql:expr, $rows:expr, |$row:pat_param| $($column:expr),+ $(,)?) => {
+    ($sql:expr, $rows:expr, |$row:pat_param| [$($column:expr),+ $(,)?]) => {
         $crate::postgres::session::Step::new($sql, vec![$({
             #[allow(unused_variables, reason = "each column uses some part of the row")]
             let values: Vec<_> = $rows.iter().map(|$row| $column).collect();
@@ -81,6 +81,15 @@ fn chunks<T>(rows: &[T], bytes: impl Fn(&T) -> usize) -> Vec<&[T]> {
         chunks.push(&rows[start..]);
     }
     chunks
+}
+
+/// Every statement here that looks for rows, and the indexes it is meant to use.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
+    let mut statements = runs::statements().to_vec();
+    statements.extend(side::statements());
+    statements.extend(tasks::statements());
+    statements
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 //! Callers put their batches into one bounded queue and wait for the answer; a few lanes take everything that is there
 //! into a transaction each. All database work happens in the lanes, so a caller may stop waiting at any time.
 
+pub(super) mod advance;
 mod batch;
 mod lane;
 
 use std::sync::Arc;
 
-use outlast_core::limits::Limits;
 use outlast_core::id::TxnId;
+use outlast_core::limits::Limits;
+use outlast_core::time::Timestamp;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::Core;
@@ -17,6 +19,7 @@ use super::needs::Needs;
 use super::work::Work;
 use super::working_set::WorkingSet;
 use crate::error::{StoreError, Trouble};
+use advance::Advance;
 use batch::Batch;
 
 /// The most items one transaction takes, unless a single batch has more.
@@ -46,9 +49,11 @@ struct Pass {
 }
 
 /// A batch of any kind of work.
-trait Job: Send {
+trait Job: Send + Sync {
     fn items(&self) -> usize;
     fn weight(&self) -> usize;
+    /// Whether any of its items is not settled.
+    fn is_open(&self) -> bool;
     /// Leaves all items but this one alone; with none, takes all.
     fn focus(&mut self, item: Option<usize>);
     fn needs(&self, needs: &mut Needs);
@@ -56,6 +61,10 @@ trait Job: Send {
     /// Whether any of its items was accepted and must be resolved if the reply is lost.
     fn must_resolve(&self) -> bool;
     fn settle(&mut self, ending: &Ending<'_>);
+    /// Adds its items, if all of them do no more than advance their runs; whether they do.
+    fn advances<'j>(&'j self, limits: &Limits, into: &mut Vec<Advance<'j>>) -> bool;
+    /// Settles those that were advanced, at the given times. The others stay open.
+    fn advanced(&mut self, at: &[Option<Timestamp>]);
     fn answer(self: Box<Self>);
 }
 

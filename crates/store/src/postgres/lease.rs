@@ -16,7 +16,8 @@ use crate::logic::claim::lapsed;
 /// The node's row is locked whether it was there or not.
 const LOCK_NODE: &str = "INSERT INTO node (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name";
 const LOCK_OLD: &str = "SELECT id FROM lease WHERE node = $1 ORDER BY id FOR UPDATE";
-const END_OLD: &str = "UPDATE lease SET until = $2 WHERE node = $1 AND until > $2";
+/// Ended for good, also if the clock steps back.
+const END_OLD: &str = "UPDATE lease SET until = 0 WHERE node = $1";
 const INSERT: &str = "INSERT INTO lease (node, until) VALUES ($1, $2) RETURNING id";
 const LOCK: &str = "SELECT node, until FROM lease WHERE id = $1 FOR UPDATE";
 const UPDATE: &str = "UPDATE lease SET until = $2 WHERE id = $1";
@@ -25,12 +26,7 @@ pub(super) async fn register(core: &Core, node: &NodeId, duration: Duration) -> 
     transact!(core, |session| try_register(core, session, node, duration))
 }
 
-async fn try_register(
-    core: &Core,
-    session: &mut Session,
-    node: &NodeId,
-    duration: Duration,
-) -> Result<Lease, Failure> {
+async fn try_register(core: &Core, session: &mut Session, node: &NodeId, duration: Duration) -> Result<Lease, Failure> {
     let name = node.as_str();
     let locks = [
         Step::Plain("BEGIN"),
@@ -42,7 +38,7 @@ async fn try_register(
     let now = core.now(answers.last().map_or(&[], Vec::as_slice))?;
     let until = now + duration;
     let writes = vec![
-        Step::new(END_OLD, vec![Box::new(name), Box::new(now.as_millis())]),
+        Step::new(END_OLD, vec![Box::new(name)]),
         Step::new(INSERT, vec![Box::new(name), Box::new(until.as_millis())]),
     ];
     let answers = session.commit(writes).await?;
@@ -61,11 +57,7 @@ struct Locked {
 }
 
 async fn lock(core: &Core, session: &mut Session, lease: LeaseId) -> Result<Option<Locked>, Failure> {
-    let locks = [
-        Step::Plain("BEGIN"),
-        Step::new(LOCK, vec![Box::new(number(lease.0))]),
-        Step::new(CLOCK, Vec::new()),
-    ];
+    let locks = [Step::Plain("BEGIN"), Step::new(LOCK, vec![Box::new(number(lease.0))]), Step::new(CLOCK, Vec::new())];
     let answers = session.send_all(&locks).await?;
     let now = core.now(answers.last().map_or(&[], Vec::as_slice))?;
     let Some(row) = answers.get(1).and_then(|rows| rows.first()) else { return Ok(None) };
@@ -103,7 +95,7 @@ pub(super) async fn retire(core: &Core, lease: LeaseId) -> Result<(), StoreError
 
 async fn try_retire(core: &Core, session: &mut Session, lease: LeaseId) -> Result<(), Failure> {
     match lock(core, session, lease).await? {
-        Some(found) => set_until(session, lease, found.until.min(found.now)).await,
+        Some(_) => set_until(session, lease, Timestamp::EPOCH).await,
         None => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ use crate::rows::RunRow;
 /// A statement in the making.
 struct Statement<'f> {
     from: &'static str,
+    order: &'static str,
     conditions: Vec<String>,
     params: Vec<Param<'f>>,
 }
@@ -37,10 +38,11 @@ pub(super) async fn list(core: &Core, filter: &Filter) -> Result<Page, StoreErro
     // One more than a page has, to see whether there is another.
     statement.params.push(Box::new(number(limit as u64 + 1)));
     let sql = format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY r.seq DESC LIMIT ${}",
+        "SELECT {} FROM {} WHERE {} ORDER BY {} DESC LIMIT ${}",
         run_columns!(),
         statement.from,
         statement.conditions.join(" AND "),
+        statement.order,
         statement.params.len()
     );
     let rows = session.ask(&sql, statement.params).await?;
@@ -54,7 +56,12 @@ fn cannot_match(filter: &Filter) -> bool {
 }
 
 fn statement(ns: i32, filter: &Filter) -> Statement<'_> {
-    let mut statement = Statement { from: "run r", conditions: vec!["r.deleted_at IS NULL".to_owned()], params: vec![] };
+    let mut statement = Statement {
+        from: "run r",
+        order: "r.seq",
+        conditions: vec!["r.deleted_at IS NULL".to_owned()],
+        params: vec![],
+    };
     statement.with("r.ns = ?", ns);
     if !filter.status.is_empty() {
         // Written out, because only constants tell the planner that a partial index will do.
@@ -77,12 +84,12 @@ fn statement(ns: i32, filter: &Filter) -> Statement<'_> {
         statement.with("r.created_at < ?", until.as_millis());
     }
     if let Some(parent) = &filter.parent {
-        statement.with("(r.parent = ? AND r.parent IS NOT NULL)", parent.as_str());
+        statement.with("r.parent = ?", parent.as_str());
     }
     if let Some((name, value)) = &filter.attribute {
-        statement.from = "attribute a JOIN run r ON r.ns = a.ns AND r.seq = a.run";
-        statement.with("a.ns = ?", ns);
-        statement.with("a.name = ?", name.as_str());
+        statement.from = "attribute a JOIN run r ON r.seq = a.run";
+        statement.order = "a.run + 0";
+        statement.with("a.name || '' = ?", name.as_str());
         statement.with("(left(a.value, 128) = left(?, 128) AND a.value = ?)", value.as_str());
     }
     if let Some(after) = filter.after {

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::logic::check_contiguous;
 use crate::rows::RunRow;
 
-const RUNS: &str = concat!(
+pub(super) const RUNS: &str = concat!(
     "SELECT ",
     run_columns!(),
     ", k.n, CASE WHEN r.generation = 0 THEN r.input ELSE i.input END, s.idx, s.definition, s.data \
@@ -34,7 +34,7 @@ pub(super) const EVENTS: &str = "SELECT k.n, e.idx, e.kind, e.version, e.key, e.
      (SELECT e.idx, e.kind, e.version, e.key, e.at, e.meta, e.payload FROM event e WHERE e.ns = k.ns \
      AND e.run = k.run AND e.generation = k.generation AND e.idx >= k.first ORDER BY e.idx) e";
 
-const INBOX: &str = "SELECT k.n, i.id, i.kind, i.key, i.name, i.delivery, i.at, i.meta, i.payload \
+pub(super) const INBOX: &str = "SELECT k.n, i.id, i.kind, i.key, i.name, i.delivery, i.at, i.meta, i.payload \
      FROM unnest($1::int[], $2::bigint[]) WITH ORDINALITY k (ns, run, n) CROSS JOIN LATERAL \
      (SELECT i.* FROM inbox i WHERE i.ns = k.ns AND i.run = k.run ORDER BY i.id) i";
 
@@ -61,7 +61,8 @@ async fn read(core: &Core, session: &mut Session, loads: &[Load]) -> Result<Answ
     core.namespaces.learn(session, loads.iter().map(|load| &load.run.namespace)).await?;
     let stored = read_runs(core, session, loads).await?;
     let not_found = |load: &Load| Err(StoreError::NotFound(load.run.clone()));
-    let chosen = loads.iter().zip(stored).map(|(load, stored)| stored.map_or_else(|| not_found(load), |run| choose(run?, load)));
+    let chosen =
+        loads.iter().zip(stored).map(|(load, stored)| stored.map_or_else(|| not_found(load), |run| choose(run?, load)));
     let mut found: Vec<Result<Found, StoreError>> = chosen.collect();
     let mut wanted: Vec<&mut Found> = found.iter_mut().filter_map(|found| found.as_mut().ok()).collect();
     if !wanted.is_empty() {

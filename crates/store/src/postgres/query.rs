@@ -22,15 +22,12 @@ const WAITS: &str = concat!(
     wait_columns!(),
     " FROM wait w WHERE w.ns = $1 AND w.run = $2 AND w.state IN (1, 2) ORDER BY w.key"
 );
-const TASKS: &str = concat!(
-    "SELECT ",
-    task_columns!(),
-    " FROM task t WHERE t.ns = $1 AND t.run = $2 AND t.run IS NOT NULL ORDER BY t.id"
-);
+const TASKS: &str =
+    concat!("SELECT ", task_columns!(), " FROM task t WHERE t.run = $2 AND t.ns + 0 = $1 ORDER BY t.id");
 const CHILDREN: &str = concat!(
     "SELECT ",
     run_columns!(),
-    " FROM run r WHERE r.ns = $1 AND r.parent = $2 AND r.parent IS NOT NULL AND r.status < 5 ORDER BY r.id"
+    " FROM run r WHERE r.parent = $2 AND r.ns + 0 = $1 AND r.status + 0 < 5 ORDER BY r.id"
 );
 
 const EXCERPT: &str = "SELECT kind, version, key, at, meta, payload FROM event \
@@ -40,10 +37,10 @@ const COUNT: &str = "SELECT status, count(*) FROM run WHERE ns = $1 AND deleted_
 
 const SCHEDULES: &str = "SELECT ns, id, spec, next_at FROM schedule WHERE ns = $1 ORDER BY id";
 const REMOVE_SCHEDULE: &str = "DELETE FROM schedule WHERE ns = $1 AND id = $2 RETURNING id";
-const DUE_SCHEDULES: &str = "SELECT s.ns, s.id, s.spec, s.next_at FROM schedule s JOIN namespace n ON n.id = s.ns \
+const DUE_SCHEDULES: &str = "SELECT s.ns, s.id, s.spec, s.next_at FROM schedule s \
      WHERE s.next_at IS NOT NULL AND s.next_at <= \
      coalesce($1::bigint, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) \
-     ORDER BY s.next_at, n.name, s.id LIMIT $2";
+     ORDER BY s.next_at, (SELECT n.name FROM namespace n WHERE n.id = s.ns), s.id LIMIT $2";
 
 /// A run that is not deleted, with its namespace's number.
 pub(super) async fn live(core: &Core, session: &mut Session, key: &RunKey) -> Result<(i32, RunRow), Failure> {
@@ -176,11 +173,7 @@ pub(super) async fn due_schedules(core: &Core, limit: usize) -> Result<Vec<Sched
     read_schedules(core, &rows)
 }
 
-pub(super) async fn remove_schedule(
-    core: &Core,
-    namespace: &Namespace,
-    id: &ScheduleId,
-) -> Result<bool, StoreError> {
+pub(super) async fn remove_schedule(core: &Core, namespace: &Namespace, id: &ScheduleId) -> Result<bool, StoreError> {
     let mut session = Session::begin(&core.pool).await?;
     core.namespaces.learn(&mut session, [namespace]).await?;
     let Some(ns) = core.namespaces.id(namespace) else { return Ok(false) };

@@ -16,31 +16,30 @@ use crate::api::{Retained, Retention};
 use crate::error::StoreError;
 
 const LOCK: &str = concat!("SELECT ", run_columns!(), " FROM run r WHERE r.ns = $1 AND r.id = $2 FOR UPDATE");
-const LIVE_MEMBER: &str = "SELECT id FROM run WHERE ns = $1 AND root = $2 AND root IS NOT NULL AND deleted_at IS NULL \
-     AND status < 5 ORDER BY id LIMIT 1";
-const MARK: &str = "UPDATE run SET deleted_at = $3, side = true WHERE ns = $1 AND seq = $2";
+const LIVE_MEMBER: &str = "SELECT id FROM run WHERE root = $2 AND ns + 0 = $1 AND deleted_at IS NULL \
+     AND status + 0 < 5 ORDER BY id LIMIT 1";
+const MARK: &str = "UPDATE run SET deleted_at = $2, side = true WHERE seq = $1";
 
 /// Trees all of which ended before the cutoff, by their tops.
-const DOOM_RIPE: &str = "UPDATE run r SET deleted_at = $1, side = true FROM (SELECT t.ns, t.seq FROM run t \
+const DOOM_RIPE: &str = "UPDATE run r SET deleted_at = $1, side = true FROM (SELECT t.seq FROM run t \
      WHERE t.root IS NULL AND t.finished_at IS NOT NULL AND t.deleted_at IS NULL AND t.finished_at <= $2 \
-     AND NOT EXISTS (SELECT 1 FROM run m WHERE m.ns = t.ns AND m.root = t.id AND m.root IS NOT NULL \
+     AND NOT EXISTS (SELECT 1 FROM run m WHERE m.root = t.id AND m.ns + 0 = t.ns \
      AND m.deleted_at IS NULL AND (m.finished_at IS NULL OR m.finished_at > $2)) \
      ORDER BY t.finished_at, t.seq LIMIT $3 FOR UPDATE OF t SKIP LOCKED) k \
-     WHERE r.ns = k.ns AND r.seq = k.seq RETURNING r.seq";
+     WHERE r.seq = k.seq RETURNING r.seq";
 /// Members follow their top while its own rows are still to be removed.
-const DOOM_MEMBERS: &str = "UPDATE run r SET deleted_at = $1, side = true FROM (SELECT m.ns, m.seq FROM run t \
-     JOIN run m ON m.ns = t.ns AND m.root = t.id AND m.root IS NOT NULL AND m.deleted_at IS NULL \
+const DOOM_MEMBERS: &str = "UPDATE run r SET deleted_at = $1, side = true FROM (SELECT m.seq FROM run t \
+     JOIN run m ON m.root = t.id AND m.ns + 0 = t.ns AND m.deleted_at IS NULL \
      WHERE t.deleted_at IS NOT NULL AND t.side LIMIT $2 FOR UPDATE OF m SKIP LOCKED) k \
-     WHERE r.ns = k.ns AND r.seq = k.seq RETURNING r.seq";
+     WHERE r.seq = k.seq RETURNING r.seq";
 /// Deleted runs whose rows are still there. A top waits for its members to be marked.
 const DOOMED: &str = "SELECT r.ns, r.seq FROM run r WHERE r.deleted_at IS NOT NULL AND r.side \
-     AND NOT EXISTS (SELECT 1 FROM run m WHERE m.ns = r.ns AND m.root = r.id AND m.root IS NOT NULL \
-     AND m.deleted_at IS NULL) ORDER BY r.seq LIMIT $1 FOR UPDATE OF r SKIP LOCKED";
-const PURGED: &str = "UPDATE run r SET side = false FROM unnest($1::int[], $2::bigint[]) k (ns, seq) \
-     WHERE r.ns = k.ns AND r.seq = k.seq";
-const FORGET: &str = "DELETE FROM run r USING (SELECT t.ns, t.seq FROM run t WHERE t.deleted_at IS NOT NULL \
+     AND NOT EXISTS (SELECT 1 FROM run m WHERE m.root = r.id AND m.ns + 0 = r.ns \
+     AND m.deleted_at IS NULL) ORDER BY r.deleted_at, r.seq LIMIT $1 FOR UPDATE OF r SKIP LOCKED";
+const PURGED: &str = "UPDATE run r SET side = false FROM unnest($1::bigint[]) k (seq) WHERE r.seq = k.seq";
+const FORGET: &str = "DELETE FROM run r USING (SELECT t.seq FROM run t WHERE t.deleted_at IS NOT NULL \
      AND t.deleted_at <= $1 AND NOT t.side ORDER BY t.deleted_at, t.seq LIMIT $2 FOR UPDATE SKIP LOCKED) k \
-     WHERE r.ns = k.ns AND r.seq = k.seq RETURNING r.seq";
+     WHERE r.seq = k.seq RETURNING r.seq";
 /// Leases that ended a month ago and own nothing.
 const FORGET_LEASES: &str = "DELETE FROM lease WHERE id IN (SELECT l.id FROM lease l WHERE l.until <= $1 \
      AND NOT EXISTS (SELECT 1 FROM run r WHERE r.owner = l.id) ORDER BY l.id LIMIT $2 FOR UPDATE SKIP LOCKED)";
@@ -103,7 +102,7 @@ async fn try_delete(core: &Core, session: &mut Session, key: &RunKey) -> Result<
         let id = Fields::from(member, 0).id().map_err(|detail| StoreError::corrupt(key.to_string(), detail))?;
         return Err(StoreError::Live(RunKey::new(key.namespace.clone(), id)).into());
     }
-    let params: Vec<Param<'_>> = vec![Box::new(ns), Box::new(run.row), Box::new(now.as_millis())];
+    let params: Vec<Param<'_>> = vec![Box::new(run.row), Box::new(now.as_millis())];
     session.commit(vec![Step::new(MARK, params)]).await?;
     Ok(())
 }
@@ -152,7 +151,7 @@ async fn purge(session: &mut Session, limit: usize) -> Result<usize, Failure> {
             return Ok(removed);
         }
     }
-    session.commit(vec![Step::new(PURGED, vec![Box::new(ns), Box::new(runs)])]).await?;
+    session.commit(vec![Step::new(PURGED, vec![Box::new(runs)])]).await?;
     Ok(removed + places.len())
 }
 

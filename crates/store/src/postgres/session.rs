@@ -72,11 +72,12 @@ pub(super) fn pool(config: Config, options: &PostgresOptions) -> Result<Pool, St
 /// What every connection begins with.
 ///
 /// All our statements are meant to run through an index, whatever the statistics say and however small a table was when
-/// the plan was made: one generic plan each, and no sequential scan where an index fits. Durability is not left to the
-/// server's defaults.
+/// the plan was made: one generic plan each, joins in the order they are written, no sequential scan or sort where an
+/// index fits. Durability is not left to the server's defaults.
 pub(super) fn settings(options: &PostgresOptions) -> String {
     let mut settings = String::from(
         "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+         SET enable_sort = off; SET join_collapse_limit = 1; SET from_collapse_limit = 1; \
          SET plan_cache_mode = force_generic_plan; SET jit = off; SET default_transaction_isolation = 'read committed'; \
          SET client_min_messages = warning; \
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';",
@@ -134,17 +135,18 @@ impl Session {
         }
         self.open |= steps.iter().any(|step| matches!(step, Step::Plain(sql) if sql.starts_with("BEGIN")));
         let client: &tokio_postgres::Client = self;
-        let answers = steps.iter().zip(&prepared).map(|(step, statement)| -> Pin<Box<dyn Future<Output = Answer> + Send>> {
-            match (step, statement) {
-                (Step::Prepared(_, params), Some(statement)) => Box::pin(async move {
-                    let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|param| &**param as _).collect();
-                    client.query(statement, &params).await
-                }),
-                (Step::Plain(sql) | Step::Prepared(sql, _), _) => {
-                    Box::pin(async move { client.batch_execute(sql).await.map(|()| Vec::new()) })
+        let answers =
+            steps.iter().zip(&prepared).map(|(step, statement)| -> Pin<Box<dyn Future<Output = Answer> + Send>> {
+                match (step, statement) {
+                    (Step::Prepared(_, params), Some(statement)) => Box::pin(async move {
+                        let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|param| &**param as _).collect();
+                        client.query(statement, &params).await
+                    }),
+                    (Step::Plain(sql) | Step::Prepared(sql, _), _) => {
+                        Box::pin(async move { client.batch_execute(sql).await.map(|()| Vec::new()) })
+                    }
                 }
-            }
-        });
+            });
         Ok(in_order(answers.collect()).await)
     }
 

@@ -20,16 +20,16 @@ use crate::rows::TimerRow;
 pub(super) const DUE: &str = concat!(
     "SELECT ",
     run_columns!(),
-    ", t.key, t.kind, t.due FROM timer t JOIN run r ON r.ns = t.ns AND r.seq = t.run \
+    ", t.key, t.kind, t.due FROM timer t JOIN run r ON r.seq = t.run \
       WHERE t.due <= coalesce($1::bigint, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) \
-      AND t.run <> ALL($3::bigint[]) ORDER BY t.due, t.run, t.key, t.kind LIMIT $2 FOR UPDATE OF t, r SKIP LOCKED"
+      AND t.run <> ALL($3::bigint[]) ORDER BY t.due, t.run + 0, t.key, t.kind LIMIT $2 FOR UPDATE OF t, r SKIP LOCKED"
 );
 
 pub(super) const NEXT_DUE: &str =
-    "SELECT t.due FROM timer t WHERE t.run <> ALL($1::bigint[]) ORDER BY t.due, t.run LIMIT 1";
+    "SELECT t.due FROM timer t WHERE t.run <> ALL($1::bigint[]) ORDER BY t.due, t.run + 0 LIMIT 1";
 
 /// Transactions that have been over for an hour are nobody's question any more.
-const FORGET_TXNS: &str = "DELETE FROM txn WHERE id IN (SELECT id FROM txn \
+pub(super) const FORGET_TXNS: &str = "DELETE FROM txn WHERE id IN (SELECT id FROM txn \
      WHERE at < (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) - 3600000 \
      ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
@@ -64,10 +64,7 @@ enum Attempt {
 async fn attempt(core: &Core, session: &mut Session, limit: usize, skipped: &[i64]) -> Result<Attempt, Failure> {
     let steps = [
         Step::Plain("BEGIN"),
-        Step::new(
-            DUE,
-            vec![Box::new(core.manual_now()), Box::new(number(limit as u64)), Box::new(skipped.to_vec())],
-        ),
+        Step::new(DUE, vec![Box::new(core.manual_now()), Box::new(number(limit as u64)), Box::new(skipped.to_vec())]),
         Step::new(CLOCK, Vec::new()),
     ];
     let answers = session.send_all(&steps).await?;
@@ -107,7 +104,7 @@ fn hold(core: &Core, set: &mut WorkingSet, row: &Row) -> Result<(RunKey, TimerRe
     let run = decode::run(row, &core.namespaces)?;
     let (ns, seq, key) = (row.try_get(0).unwrap_or(0), run.row, run.key.clone());
     let timer: TimerRow = decode::timer(&mut Fields::from(row, RUN_COLUMNS))
-        .map_err(|detail| Damaged { ns, seq, error: StoreError::corrupt(key.to_string(), detail) })?;
+        .map_err(|detail| Damaged { seq, error: StoreError::corrupt(key.to_string(), detail) })?;
     set.hold(ns, run);
     let name = timer.timer.clone();
     set.facts.runs.entry(key.clone()).or_default().timers.insert(name.clone(), Ok(Some(timer)));

@@ -30,10 +30,10 @@ macro_rules! fits {
 }
 
 /// What this claim took before.
-const HELD: &str = concat!(
+pub(super) const HELD: &str = concat!(
     "SELECT ",
     task_columns!(),
-    " FROM task t WHERE t.state = 1 AND t.worker = $7 AND t.claim = $8 AND t.until > ",
+    " FROM task t WHERE t.worker = $7 AND t.claim = $8 AND t.state + 0 = 1 AND t.until > ",
     now!(),
     " AND t.queue = ANY($3::text[]) AND ",
     fits!(),
@@ -41,7 +41,7 @@ const HELD: &str = concat!(
 );
 
 /// Queue by queue, so that each is read in the order of its index.
-const READY: &str = concat!(
+pub(super) const READY: &str = concat!(
     "SELECT t.* FROM unnest($3::text[]) q (queue) CROSS JOIN LATERAL (SELECT ",
     task_columns!(),
     " FROM task t WHERE t.queue = q.queue AND t.state = 0 AND t.available_at <= ",
@@ -52,7 +52,7 @@ const READY: &str = concat!(
 );
 
 /// Those whose worker fell silent.
-const SILENT: &str = concat!(
+pub(super) const SILENT: &str = concat!(
     "SELECT ",
     task_columns!(),
     " FROM task t WHERE t.state = 1 AND t.until <= ",
@@ -148,9 +148,8 @@ fn readable(core: &Core, rows: &[Row], damaged: &mut Vec<RawName>) -> Result<Vec
             Err(_) => damaged.push((row.try_get(0)?, row.try_get(1)?)),
         }
     }
-    let order = |task: &TaskRow| {
-        (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone())
-    };
+    let order =
+        |task: &TaskRow| (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone());
     tasks.sort_by_key(order);
     Ok(tasks)
 }

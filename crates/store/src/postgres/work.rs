@@ -1,10 +1,12 @@
 //! Everything that changes rows by name: what it needs, and which piece of shared logic does it.
 
 use bytes::Bytes;
-use outlast_core::commit::{Commit, Delivery, NewRun, Signal, StandaloneTask, TaskOutcome};
+use outlast_core::commit::{Commit, Delivery, NewRun, Signal, StandaloneTask, TaskOutcome, Then};
 use outlast_core::id::{RunKey, TxnId};
 use outlast_core::limits::Limits;
+use outlast_core::time::Timestamp;
 
+use super::group::advance::Advance;
 use super::needs::Needs;
 use crate::api::{
     Claim, Claimed, Committed, Created, Delivered, Fire, Fired, Release, Schedule, Take, TaskExtended, TaskHeartbeat,
@@ -15,8 +17,8 @@ use crate::rows::Rows;
 
 /// One item of a group.
 pub(super) trait Work: Send + Sync + 'static {
-    type Answer: Send;
-    type Refusal: From<StoreError> + Send;
+    type Answer: Send + Sync;
+    type Refusal: From<StoreError> + Send + Sync;
     /// Whether a lost reply must be resolved, because the item cannot simply be sent again.
     const RESOLVED: bool = false;
 
@@ -26,6 +28,14 @@ pub(super) trait Work: Send + Sync + 'static {
     /// Roughly how many bytes it sends.
     fn weight(&self) -> usize {
         0
+    }
+    /// Itself, if it does no more than put one event at the end of a journal.
+    fn as_advance(&self, _limits: &Limits) -> Option<Advance<'_>> {
+        None
+    }
+    /// The answer if it did.
+    fn advanced(&self, _at: Timestamp) -> Option<Self::Answer> {
+        None
     }
     /// What to say if the reply to COMMIT was lost.
     fn lost(_txn: TxnId) -> Self::Refusal {
@@ -62,6 +72,49 @@ impl Work for Commit {
         let children: usize = self.children.iter().map(Work::weight).sum();
         let deliveries: usize = self.deliveries.iter().map(Work::weight).sum();
         events + tasks + children + deliveries + self.snapshot.as_ref().map_or(0, |snapshot| snapshot.data.len())
+    }
+
+    fn as_advance(&self, limits: &Limits) -> Option<Advance<'_>> {
+        let [event] = self.events.as_slice() else { return None };
+        // Every field is named, so that what a commit may learn to do is not overlooked here.
+        let Commit {
+            run,
+            fence,
+            expected,
+            events: _,
+            timers,
+            timers_cancelled,
+            timers_fired,
+            waits,
+            waits_closed,
+            tasks,
+            tasks_cancelled,
+            children,
+            deliveries,
+            consumed,
+            attributes,
+            snapshot,
+            then,
+        } = self;
+        let alone = *then == Then::Continue
+            && timers.is_empty()
+            && timers_cancelled.is_empty()
+            && timers_fired.is_empty()
+            && waits.is_empty()
+            && waits_closed.is_empty()
+            && tasks.is_empty()
+            && tasks_cancelled.is_empty()
+            && children.is_empty()
+            && deliveries.is_empty()
+            && consumed.is_empty()
+            && attributes.is_empty()
+            && snapshot.is_none();
+        let fits = limits.check_events(1).is_ok() && limits.check_payload("an event", event.payload_bytes()).is_ok();
+        (alone && fits).then_some(Advance { run, fence: *fence, expected: *expected, event })
+    }
+
+    fn advanced(&self, at: Timestamp) -> Option<Committed> {
+        Some(Committed { next: self.expected.next(), delivered: Vec::new(), now: at })
     }
 
     fn lost(txn: TxnId) -> CommitError {
@@ -136,7 +189,9 @@ impl Work for Delivery {
         let size = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
         match self {
             Delivery::Signal { signal, .. } => signal.payload.len(),
-            Delivery::Answer { meta, payload, .. } | Delivery::Child { meta, payload, .. } => size(meta) + size(payload),
+            Delivery::Answer { meta, payload, .. } | Delivery::Child { meta, payload, .. } => {
+                size(meta) + size(payload)
+            }
             Delivery::Control { meta, .. } => size(meta),
             Delivery::Heartbeat { .. } => 0,
             Delivery::Task { outcome, .. } => match outcome {

@@ -18,10 +18,8 @@ type Answer<T> = Result<T, Halt<StoreError>>;
 pub(super) fn register(rows: &mut SqliteRows<'_>, node: &NodeId, lease: std::time::Duration) -> Answer<Lease> {
     let now = rows.now();
     let until = now + lease;
-    rows.execute(
-        "UPDATE lease SET until = ?2 WHERE node = ?1 AND until > ?2",
-        params![node.as_str(), now.as_millis()],
-    )?;
+    // Ended for good, also if the clock steps back.
+    rows.execute("UPDATE lease SET until = 0 WHERE node = ?1", [node.as_str()])?;
     rows.execute("INSERT INTO lease (node, until) VALUES (?1, ?2)", params![node.as_str(), until.as_millis()])?;
     let id = LeaseId(rows.connection.last_insert_rowid().cast_unsigned());
     forget_leases(rows, now)?;
@@ -48,8 +46,7 @@ pub(super) fn renew(rows: &mut SqliteRows<'_>, lease: LeaseId, duration: std::ti
 }
 
 pub(super) fn retire(rows: &mut SqliteRows<'_>, lease: LeaseId) -> Answer<()> {
-    let now = rows.now().as_millis();
-    rows.execute("UPDATE lease SET until = ?2 WHERE id = ?1 AND until > ?2", params![lease.0.cast_signed(), now])?;
+    rows.execute("UPDATE lease SET until = 0 WHERE id = ?1", [lease.0.cast_signed()])?;
     Ok(())
 }
 

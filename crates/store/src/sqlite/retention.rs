@@ -52,16 +52,20 @@ pub(super) fn retain(rows: &mut SqliteRows<'_>, retention: Retention) -> Result<
     let cutoff = now.as_millis().saturating_sub(millis(retention.age));
     let limit = i64::try_from(retention.limit).unwrap_or(i64::MAX);
     let mut retained = Retained::default();
-    let ripe = runs(rows, statements::RIPE, params![cutoff, limit])?;
-    let members = runs(rows, statements::DOOMED_MEMBERS, [limit])?;
-    for run in ripe.iter().chain(&members) {
-        mark_deleted(rows, run)?;
-        retained.runs += 1;
-    }
+    retained.runs += mark_all(rows, statements::RIPE, params![cutoff, limit])?;
+    retained.runs += mark_all(rows, statements::DOOMED_MEMBERS, [limit])?;
     purge(rows, limit, &mut retained)?;
     retained.rows += forget(rows, now, limit)?;
     retained.more = retained.runs > 0 || retained.rows > 0;
     Ok(retained)
+}
+
+fn mark_all(rows: &mut SqliteRows<'_>, sql: &str, params: impl Params) -> Result<usize, Fault> {
+    let doomed = runs(rows, sql, params)?;
+    for run in &doomed {
+        mark_deleted(rows, run)?;
+    }
+    Ok(doomed.len())
 }
 
 fn runs(rows: &mut SqliteRows<'_>, sql: &str, params: impl Params) -> Result<Vec<RunRow>, Fault> {

@@ -9,7 +9,7 @@ use outlast_core::record::Record;
 use outlast_store::{Load, LoadFrom, RunView, Store};
 
 use crate::call::{Call, Reply};
-use crate::resolve::{NAMESPACES, RUNS, namespace, run_key};
+use crate::names::{DEFINITIONS, NAMESPACES, RUNS, namespace, run_key};
 
 /// Whether a law holds, and if not, which was broken.
 pub(crate) type Verdict = Result<(), String>;
@@ -119,8 +119,7 @@ pub(crate) async fn questions(model: &dyn Store, leases: &[outlast_core::id::Lea
         let generations = model.get(run.clone()).await.map_or(0, |view| view.generation.0);
         questions.extend([Call::Get(run.clone()), Call::Awaiting(run.clone()), Call::Attributes(run.clone())]);
         let load = |from| Load { run: run.clone(), from };
-        let snapshots =
-            crate::resolve::DEFINITIONS.map(|definition| LoadFrom::Snapshot { definition: definition.into() });
+        let snapshots = DEFINITIONS.map(|definition| LoadFrom::Snapshot { definition: definition.into() });
         questions.push(Call::Load([LoadFrom::Index(Index(0))].into_iter().chain(snapshots).map(load).collect()));
         questions.extend((0..=generations).map(|generation| {
             let generation = Some(Generation(generation));

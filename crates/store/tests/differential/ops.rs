@@ -138,11 +138,11 @@ pub(crate) struct CommitSpec {
 
 /// Mostly the default namespace.
 fn ns() -> impl Strategy<Value = u8> {
-    prop_oneof![6 => Just(0), 2 => Just(1), 1 => Just(2)]
+    prop_oneof![16 => Just(0), 3 => Just(1), 1 => Just(2)]
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    (ns(), 0u8..3)
+    (ns(), prop_oneof![3 => Just(0u8), 2 => Just(1), 1 => Just(2)])
 }
 
 fn skew() -> impl Strategy<Value = Skew> {
@@ -162,7 +162,7 @@ fn duration() -> impl Strategy<Value = u64> {
 }
 
 fn signal() -> BoxedStrategy<SignalSpec> {
-    (0u8..2, 0u8..6, 0u8..3, weighted(0.25, 0u8..3))
+    (0u8..2, 0u8..8, 0u8..3, weighted(0.4, 0u8..3))
         .prop_map(|(name, id, payload, aimed)| SignalSpec { name, id, payload, aimed })
         .boxed()
 }
@@ -221,7 +221,13 @@ fn delivery() -> BoxedStrategy<DeliverySpec> {
 }
 
 fn wait() -> BoxedStrategy<WaitSpec> {
-    (0u8..3, 0u8..3, 0u8..2, weighted(0.3, Just(0u8)), weighted(0.3, Just(50u64)))
+    (
+        0u8..3,
+        prop_oneof![2 => Just(0u8), 1 => Just(1), 1 => Just(2)],
+        0u8..2,
+        weighted(0.3, Just(0u8)),
+        weighted(0.3, Just(50u64)),
+    )
         .prop_map(|(key, kind, name, token, heartbeat)| WaitSpec { key, kind, name, token, heartbeat })
         .boxed()
 }

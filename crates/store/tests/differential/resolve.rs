@@ -1,80 +1,23 @@
 //! From abstract operations to calls: fences, indices and tokens are remembered from earlier answers.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use bytes::Bytes;
 use outlast_core::commit::{
     CloseCause, ClosedWait, Commit, Control, Delivery, Ending, NewRun, NewTask, NewTimer, NewWait, Owner, Parent,
-    Signal, Snapshot, StandaloneTask, Status, TaskOutcome, Then, TimerKind, TimerRef, WaitKind,
+    Signal, Snapshot, StandaloneTask, Status, TaskOutcome, Then, WaitKind,
 };
 use outlast_core::id::{
-    AttributeName, ClaimId, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, NodeId, QueueName,
-    RunId, RunKey, ScheduleId, SignalName, TaskId, TaskName, TaskToken, TxnId, Version, WorkerId, WorkflowName,
+    ClaimId, Fence, Generation, InboxId, Index, LeaseId, Namespace, NodeId, RunKey, TaskId, TaskToken, TxnId, WorkerId,
 };
-use outlast_core::record::Record;
-use outlast_core::time::Timestamp;
 use outlast_store::{
-    Awaited, Claim, ClaimTasks, Created, Excerpt, Filter, Fire, Load, LoadFrom, Pick, Release, Retention, Schedule,
-    Serves, Store, Take, TaskHeartbeat,
+    Claim, ClaimTasks, Created, Excerpt, Filter, Fire, Load, LoadFrom, Pick, Release, Retention, Schedule, Serves,
+    Store, Take, TaskHeartbeat,
 };
 
 use crate::call::{Call, Reply};
+use crate::names::*;
 use crate::ops::{CommitSpec, Consume, DeliverySpec, Op, Run, RunSpec, SignalSpec, Skew, TaskSpec, WaitSpec};
-
-pub(crate) const NAMESPACES: [&str; 3] = ["default", "other", "third"];
-pub(crate) const RUNS: [&str; 3] = ["a", "b", "B"];
-pub(crate) const DEFINITIONS: [&str; 2] = ["one", "two"];
-
-pub(crate) fn namespace(ns: u8) -> Namespace {
-    Namespace::new(NAMESPACES[usize::from(ns)]).unwrap()
-}
-
-pub(crate) fn run_key((ns, id): Run) -> RunKey {
-    RunKey::new(namespace(ns), run_id(id))
-}
-
-fn run_id(id: u8) -> RunId {
-    RunId::new(RUNS[usize::from(id)]).unwrap()
-}
-
-fn key(number: u8) -> Key {
-    Key::new(["k", "K", "k/0"][usize::from(number)]).unwrap()
-}
-
-fn bytes(number: u8) -> Bytes {
-    Bytes::from(["", "null", "\u{0}text"][usize::from(number)].to_owned())
-}
-
-fn at(clock: i64, delay: i64) -> Timestamp {
-    Timestamp::from_millis(clock + delay)
-}
-
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn record(number: usize) -> Record {
-    let payload = (number % 3 != 0).then(|| bytes((number % 3) as u8));
-    let key = (!number.is_multiple_of(2)).then(|| key(0));
-    Record { kind: number as u16, version: 1, key, at: at(0, number as i64), meta: None, payload }
-}
-
-fn delivery_id(id: u8) -> DeliveryId {
-    DeliveryId::new(format!("id-{id}")).unwrap()
-}
-
-fn task_id(id: u8) -> TaskId {
-    TaskId::new(format!("task-{id}")).unwrap()
-}
-
-fn timer(key_number: u8, kind: u8) -> TimerRef {
-    TimerRef { key: key(key_number), kind: TimerKind::from_code(i64::from(kind)).unwrap() }
-}
-
-fn wait_kind(kind: u8) -> WaitKind {
-    WaitKind::from_code(i64::from(kind)).unwrap()
-}
+use crate::sights::Sights;
 
 fn skewed(number: u64, skew: Skew) -> u64 {
     match skew {
@@ -403,96 +346,6 @@ impl Memo {
     }
 }
 
-/// What there is to hit: who aims blindly among so many names hits little.
-#[derive(Debug, Default)]
-struct Sights {
-    live: Vec<RunKey>,
-    owned: Vec<RunKey>,
-    waits: Vec<(RunKey, Key, WaitKind)>,
-    timers: Vec<(RunKey, TimerRef)>,
-}
-
-impl Sights {
-    async fn look(model: &dyn Store) -> Sights {
-        let mut sights = Sights::default();
-        for run in crate::laws::universe() {
-            let Ok(view) = model.get(run.clone()).await else { continue };
-            if view.owner.is_some() {
-                sights.owned.push(run.clone());
-            }
-            for awaited in model.awaiting(run.clone()).await.unwrap_or_default() {
-                match awaited {
-                    Awaited::Timer { key, kind, .. } => sights.timers.push((run.clone(), TimerRef { key, kind })),
-                    Awaited::Wait { key, kind, .. } => sights.waits.push((run.clone(), key, kind)),
-                    Awaited::Task { .. } | Awaited::Child { .. } => {}
-                }
-            }
-            sights.live.push(run);
-        }
-        sights
-    }
-
-    /// That run if it is owned, otherwise one that is; but not for every id.
-    fn owned(&self, run: RunKey) -> RunKey {
-        let blind = self.owned.contains(&run) || run.id == run_id(2);
-        self.owned.get(run.id.as_str().len() % self.owned.len().max(1)).filter(|_| !blind).cloned().unwrap_or(run)
-    }
-
-    /// Mostly at a run that lives, and an answer at a wait that is open.
-    fn steer(&self, mut delivery: Delivery) -> Delivery {
-        match &mut delivery {
-            Delivery::Answer { run, key, kind, id, token, .. } if id.as_str() < "id-4" => {
-                let open = self.waits.iter().find(|(_, _, wanted)| wanted == kind);
-                if let Some((wanted, at_key, _)) = open {
-                    (*run, *key) = (wanted.clone(), at_key.clone());
-                    *token = token.take().or(Some("secret-0".to_owned()));
-                }
-            }
-            Delivery::Signal { run, .. }
-            | Delivery::Answer { run, .. }
-            | Delivery::Control { run, .. }
-            | Delivery::Heartbeat { run, .. }
-            | Delivery::Child { run, .. } => {
-                if !self.live.contains(run) && run.id != run_id(2) {
-                    *run = self.live.first().cloned().unwrap_or(run.clone());
-                }
-            }
-            Delivery::Task { .. } => {}
-        }
-        delivery
-    }
-
-    /// What a commit fires, closes and reaches is mostly there.
-    fn steer_commit(&self, commit: &mut Commit) {
-        let home = commit.run.clone();
-        let blind = |key: &Key| *key == self::key(2);
-        commit.timers_fired.retain_mut(|fired| {
-            let there = self.timers.iter().find(|(owner, timer)| *owner == home && timer.kind <= fired.kind);
-            *fired = there.map_or(fired.clone(), |(_, timer)| timer.clone());
-            there.is_some() || blind(&fired.key)
-        });
-        commit.waits_closed.retain_mut(|closed| {
-            let there = self.waits.iter().find(|(owner, key, _)| *owner == home && *key >= closed.key);
-            closed.key = there.map_or(closed.key.clone(), |(_, key, _)| key.clone());
-            there.is_some() || blind(&closed.key)
-        });
-        for delivery in &mut commit.deliveries {
-            match delivery {
-                Delivery::Signal { run, .. }
-                | Delivery::Answer { run, .. }
-                | Delivery::Control { run, .. }
-                | Delivery::Heartbeat { run, .. }
-                | Delivery::Child { run, .. } => {
-                    if run.id != run_id(2) {
-                        run.namespace = home.namespace.clone();
-                    }
-                }
-                Delivery::Task { .. } => {}
-            }
-        }
-    }
-}
-
 fn then(number: u8) -> Then {
     match number {
         0..=8 => Then::Continue,
@@ -548,32 +401,4 @@ fn list(ns: u8, filter: u8, limit: usize) -> Filter {
         _ => {}
     }
     list
-}
-
-fn workflow(number: u8) -> WorkflowName {
-    WorkflowName::new(format!("workflow-{number}")).unwrap()
-}
-
-fn version(number: u8) -> Version {
-    Version::new(format!("{number}")).unwrap()
-}
-
-fn signal_name(number: u8) -> SignalName {
-    SignalName::new(["go", "Go"][usize::from(number)]).unwrap()
-}
-
-fn task_name(number: u8) -> TaskName {
-    TaskName::new(format!("do-{number}")).unwrap()
-}
-
-fn queue(number: u8) -> QueueName {
-    QueueName::new(format!("queue-{number}")).unwrap()
-}
-
-fn schedule_id(number: u8) -> ScheduleId {
-    ScheduleId::new(format!("schedule-{number}")).unwrap()
-}
-
-fn attribute(number: u8) -> AttributeName {
-    AttributeName::new(["city", "City"][usize::from(number)]).unwrap()
 }

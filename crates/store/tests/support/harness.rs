@@ -1,4 +1,5 @@
 //! The stores of this crate, as the contract suite opens them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 

@@ -66,7 +66,7 @@ const TASKS_OF: &str = concat!(
     "SELECT ",
     task_columns!(),
     " FROM unnest($1::int[], $2::text[], $3::text[]) k (ns, run, key) \
-      JOIN task t ON t.ns = k.ns AND t.run = k.run AND t.key = k.key ORDER BY t.ns, t.id FOR UPDATE OF t"
+      JOIN task t ON t.run = k.run AND t.key = k.key AND t.ns + 0 = k.ns ORDER BY t.ns + 0, t.id FOR UPDATE OF t"
 );
 
 /// Everything but tasks.
@@ -152,7 +152,8 @@ fn waits<'n>(set: &WorkingSet, needs: &'n Needs) -> Option<Query<'n>> {
         |wanted| vec![Box::new(wanted.iter().map(|(_, _, key)| key.as_str()).collect::<Vec<_>>())],
         |facts, key| facts.waits.insert((*key).clone(), Ok(None)),
         |facts, key, fields| {
-            let found = decode::wait(fields).map(Some).map_err(|detail| StoreError::corrupt(format!("wait {key}"), detail));
+            let found =
+                decode::wait(fields).map(Some).map_err(|detail| StoreError::corrupt(format!("wait {key}"), detail));
             facts.waits.insert((*key).clone(), found);
             Ok(())
         },
@@ -291,4 +292,21 @@ pub(super) fn tasks_of<'n>(set: &WorkingSet, needs: &'n Needs) -> Option<Query<'
         }
         rows.iter().try_for_each(|row| keep_task(core, set, row, 0))
     }))
+}
+
+/// Every statement here, and the indexes it is meant to use.
+#[cfg(test)]
+pub(super) fn statements() -> [(&'static str, &'static str, &'static [&'static str]); 10] {
+    [
+        ("fetch: waits", WAITS, &["run_ns_id_key", "wait_pkey"]),
+        ("fetch: open waits", OPEN_WAITS, &["run_ns_id_key", "wait_pkey"]),
+        ("fetch: answered waits", ANSWERED_WAITS, &["run_ns_id_key", "wait_pkey"]),
+        ("fetch: timers", TIMERS, &["run_ns_id_key", "timer_pkey"]),
+        ("fetch: inbox heads", HEADS, &["inbox_pkey", "run_ns_id_key"]),
+        ("fetch: mailboxes", MAILBOXES, &["inbox_pkey", "run_ns_id_key"]),
+        ("fetch: delivered", DELIVERED, &["delivered_pkey", "run_ns_id_key"]),
+        ("fetch: events", RECORDS, &["event_pkey", "run_ns_id_key"]),
+        ("fetch: inputs", INPUTS, &["run_input_pkey", "run_ns_id_key"]),
+        ("fetch: tasks of runs", TASKS_OF, &["task_awaited"]),
+    ]
 }

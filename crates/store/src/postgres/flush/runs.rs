@@ -20,18 +20,16 @@ const INSERT: &str = "INSERT INTO run (ns, seq, id, workflow, version, status, g
 
 /// What the growth of a journal changes: no index has these columns.
 const ADVANCE: &str = "UPDATE run r SET next = k.next, tries = k.tries \
-     FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) k (ns, seq, next, tries) \
-     WHERE r.ns = k.ns AND r.seq = k.seq";
+     FROM unnest($1::bigint[], $2::bigint[], $3::int[]) k (seq, next, tries) WHERE r.seq = k.seq";
 
 const UPDATE: &str = "UPDATE run r SET version = k.version, status = k.status, generation = k.generation, \
      next = k.next, fence = k.fence, owner = k.owner, claim = k.claim, ready_at = k.ready_at, tries = k.tries, \
      finished_at = k.finished_at, note = k.note, deleted_at = k.deleted_at, inbox_next = k.inbox_next, \
      signals = k.signals, answered = k.answered, side = k.side \
-     FROM unnest($1::int[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[], \
-     $8::bigint[], $9::bigint[], $10::bigint[], $11::int[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], \
-     $16::int[], $17::int[], $18::boolean[]) k (ns, seq, version, status, generation, next, fence, owner, claim, \
-     ready_at, tries, finished_at, note, deleted_at, inbox_next, signals, answered, side) \
-     WHERE r.ns = k.ns AND r.seq = k.seq";
+     FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
+     $8::bigint[], $9::bigint[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::int[], \
+     $16::int[], $17::boolean[]) k (seq, version, status, generation, next, fence, owner, claim, ready_at, tries, \
+     finished_at, note, deleted_at, inbox_next, signals, answered, side) WHERE r.seq = k.seq";
 
 const INSERT_INPUTS: &str = "INSERT INTO run_input (ns, run, generation, input) \
      SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bytea[])";
@@ -53,15 +51,19 @@ pub(super) fn write<'s>(set: &'s WorkingSet, changed: &Changed<'s>, steps: &mut 
     }
     insert(&inserted, steps);
     if !advanced.is_empty() {
-        steps.push(arrays!(ADVANCE, advanced, |(place, row)| place.ns, place.run, number(row.next.0), small(row.tries)));
+        steps.push(arrays!(ADVANCE, advanced, |(place, row)| [place.run, number(row.next.0), small(row.tries)]));
     }
     if !updated.is_empty() {
         steps.push(update(&updated));
     }
     let inputs = changed.rows(|changes| &changes.inputs);
     for inputs in chunks(&inputs, |(_, (_, input))| input.len()) {
-        let step = arrays!(INSERT_INPUTS, inputs, |(place, (generation, input))| place.ns,
-            place.run, number(generation.0), &***input);
+        let step = arrays!(INSERT_INPUTS, inputs, |(place, (generation, input))| [
+            place.ns,
+            place.run,
+            number(generation.0),
+            &***input
+        ]);
         steps.push(step);
     }
     events(changed, steps);
@@ -70,33 +72,80 @@ pub(super) fn write<'s>(set: &'s WorkingSet, changed: &Changed<'s>, steps: &mut 
 fn insert<'s>(inserted: &[(Place, &'s RunRow, &'s Bytes)], steps: &mut Vec<Step<'s>>) {
     for inserted in chunks(inserted, |(_, _, input)| input.len()) {
         let parent = |row: &'s RunRow| row.parent.as_ref();
-        steps.push(arrays!(INSERT, inserted, |(place, row, input)|
-            place.ns, place.run, row.key.id.as_str(), row.workflow.as_str(), row.version.as_str(), row.status.code(),
-            number(row.generation.0), number(row.next.0), number(row.fence.0), row.owner.map(|lease| number(lease.0)),
-            row.claim.map(claim_number), row.ready_at.map(|at| at.as_millis()), row.priority, small(row.tries),
-            parent(row).map(|parent| parent.run.as_str()), parent(row).map(|parent| number(parent.generation.0)),
-            parent(row).map(|parent: &'s Parent| Key::as_str(&parent.key)), parent(row).map(|parent| parent.detached),
-            row.root.as_ref().map(RunId::as_str), row.created_at.as_millis(),
-            row.finished_at.map(|at| at.as_millis()), row.note.as_deref(), row.deleted_at.map(|at| at.as_millis()),
-            number(row.inbox_next.0), small(row.signals), small(row.answered), row.side, &***input));
+        steps.push(arrays!(INSERT, inserted, |(place, row, input)| [
+            place.ns,
+            place.run,
+            row.key.id.as_str(),
+            row.workflow.as_str(),
+            row.version.as_str(),
+            row.status.code(),
+            number(row.generation.0),
+            number(row.next.0),
+            number(row.fence.0),
+            row.owner.map(|lease| number(lease.0)),
+            row.claim.map(claim_number),
+            row.ready_at.map(|at| at.as_millis()),
+            row.priority,
+            small(row.tries),
+            parent(row).map(|parent| parent.run.as_str()),
+            parent(row).map(|parent| number(parent.generation.0)),
+            parent(row).map(|parent: &'s Parent| Key::as_str(&parent.key)),
+            parent(row).map(|parent| parent.detached),
+            row.root.as_ref().map(RunId::as_str),
+            row.created_at.as_millis(),
+            row.finished_at.map(|at| at.as_millis()),
+            row.note.as_deref(),
+            row.deleted_at.map(|at| at.as_millis()),
+            number(row.inbox_next.0),
+            small(row.signals),
+            small(row.answered),
+            row.side,
+            &***input
+        ]));
     }
 }
 
 fn update<'s>(updated: &[(Place, &'s RunRow)]) -> Step<'s> {
-    arrays!(UPDATE, updated, |(place, row)|
-        place.ns, place.run, row.version.as_str(), row.status.code(), number(row.generation.0), number(row.next.0),
-        number(row.fence.0), row.owner.map(|lease| number(lease.0)), row.claim.map(claim_number),
-        row.ready_at.map(|at| at.as_millis()), small(row.tries), row.finished_at.map(|at| at.as_millis()),
-        row.note.as_deref(), row.deleted_at.map(|at| at.as_millis()), number(row.inbox_next.0), small(row.signals),
-        small(row.answered), row.side)
+    arrays!(UPDATE, updated, |(place, row)| [
+        place.run,
+        row.version.as_str(),
+        row.status.code(),
+        number(row.generation.0),
+        number(row.next.0),
+        number(row.fence.0),
+        row.owner.map(|lease| number(lease.0)),
+        row.claim.map(claim_number),
+        row.ready_at.map(|at| at.as_millis()),
+        small(row.tries),
+        row.finished_at.map(|at| at.as_millis()),
+        row.note.as_deref(),
+        row.deleted_at.map(|at| at.as_millis()),
+        number(row.inbox_next.0),
+        small(row.signals),
+        small(row.answered),
+        row.side
+    ])
 }
 
 fn events<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     let events = changed.rows(|changes| &changes.events);
     for events in chunks(&events, |(_, (_, record))| record.payload_bytes()) {
-        steps.push(arrays!(INSERT_EVENTS, events, |(place, ((generation, index), record))|
-            place.ns, place.run, number(generation.0), number(index.0), i32::from(record.kind),
-            i32::from(record.version), record.key.as_ref().map(Key::as_str), record.at.as_millis(),
-            record.meta.as_deref(), record.payload.as_deref()));
+        steps.push(arrays!(INSERT_EVENTS, events, |(place, ((generation, index), record))| [
+            place.ns,
+            place.run,
+            number(generation.0),
+            number(index.0),
+            i32::from(record.kind),
+            i32::from(record.version),
+            record.key.as_ref().map(Key::as_str),
+            record.at.as_millis(),
+            record.meta.as_deref(),
+            record.payload.as_deref()
+        ]));
     }
+}
+
+#[cfg(test)]
+pub(super) fn statements() -> [(&'static str, &'static str, &'static [&'static str]); 2] {
+    [("flush: advance", ADVANCE, &["run_pkey"]), ("flush: update", UPDATE, &["run_pkey"])]
 }

@@ -19,8 +19,8 @@ const CLEAR_INBOX: &str = "DELETE FROM inbox i USING unnest($1::int[], $2::bigin
      WHERE i.ns = k.ns AND i.run = k.run AND (k.whole OR i.kind BETWEEN 1 AND 6)";
 const CLEAR_SNAPSHOTS: &str = "DELETE FROM snapshot s USING unnest($1::int[], $2::bigint[]) k (ns, run) \
      WHERE s.ns = k.ns AND s.run = k.run";
-const DETACH_TASKS: &str = "UPDATE task t SET run = NULL, key = NULL FROM unnest($1::int[], $2::bigint[]) k (ns, run) \
-     JOIN run r ON r.ns = k.ns AND r.seq = k.run WHERE t.ns = r.ns AND t.run = r.id";
+const DETACH_TASKS: &str = "UPDATE task t SET run = NULL, key = NULL FROM unnest($1::bigint[]) k (run) \
+     JOIN run r ON r.seq = k.run WHERE t.run = r.id AND t.ns + 0 = r.ns";
 
 const DELETE_INBOX: &str = "DELETE FROM inbox i USING unnest($1::int[], $2::bigint[], $3::bigint[]) k (ns, run, id) \
      WHERE i.ns = k.ns AND i.run = k.run AND i.id = k.id";
@@ -59,11 +59,11 @@ pub(super) fn clear<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
         return;
     }
     let whole = |what: &Clear| *what == Clear::Run;
-    steps.push(arrays!(CLEAR_TIMERS, cleared, |(place, _)| place.ns, place.run));
-    steps.push(arrays!(CLEAR_WAITS, cleared, |(place, what)| place.ns, place.run, whole(what)));
-    steps.push(arrays!(CLEAR_INBOX, cleared, |(place, what)| place.ns, place.run, whole(what)));
-    steps.push(arrays!(CLEAR_SNAPSHOTS, cleared, |(place, _)| place.ns, place.run));
-    steps.push(arrays!(DETACH_TASKS, cleared, |(place, _)| place.ns, place.run));
+    steps.push(arrays!(CLEAR_TIMERS, cleared, |(place, _)| [place.ns, place.run]));
+    steps.push(arrays!(CLEAR_WAITS, cleared, |(place, what)| [place.ns, place.run, whole(what)]));
+    steps.push(arrays!(CLEAR_INBOX, cleared, |(place, what)| [place.ns, place.run, whole(what)]));
+    steps.push(arrays!(CLEAR_SNAPSHOTS, cleared, |(place, _)| [place.ns, place.run]));
+    steps.push(arrays!(DETACH_TASKS, cleared, |(place, _)| [place.run]));
 }
 
 pub(super) fn write<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
@@ -72,8 +72,14 @@ pub(super) fn write<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     timers(changed, steps);
     let snapshots = changed.rows(|changes| changes.snapshot.as_ref());
     for snapshots in chunks(&snapshots, |(_, (_, snapshot))| snapshot.data.len()) {
-        steps.push(arrays!(PUT_SNAPSHOTS, snapshots, |(place, (generation, snapshot))| place.ns,
-            place.run, number(generation.0), number(snapshot.index.0), snapshot.definition.as_str(), &*snapshot.data));
+        steps.push(arrays!(PUT_SNAPSHOTS, snapshots, |(place, (generation, snapshot))| [
+            place.ns,
+            place.run,
+            number(generation.0),
+            number(snapshot.index.0),
+            snapshot.definition.as_str(),
+            &*snapshot.data
+        ]));
     }
     attributes(changed, steps);
 }
@@ -81,32 +87,49 @@ pub(super) fn write<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
 fn inbox<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     let removed = changed.rows(|changes| &changes.removed);
     if !removed.is_empty() {
-        steps.push(arrays!(DELETE_INBOX, removed, |(place, id)| place.ns, place.run, number(id.0)));
+        steps.push(arrays!(DELETE_INBOX, removed, |(place, id)| [place.ns, place.run, number(id.0)]));
     }
     let pushed = changed.rows(|changes| changes.pushed.values());
     let bytes = |item: &InboxItem| {
         item.payload.as_ref().map_or(0, |payload| payload.len()) + item.meta.as_ref().map_or(0, |meta| meta.len())
     };
     for pushed in chunks(&pushed, |(_, item)| bytes(item)) {
-        steps.push(arrays!(INSERT_INBOX, pushed, |(place, item)|
-            place.ns, place.run, number(item.id.0), item.kind.code(), item.key.as_ref().map(Key::as_str),
-            item.name.as_deref(), item.delivery.as_ref().map(DeliveryId::as_str), item.at.as_millis(),
-            item.meta.as_deref(), item.payload.as_deref()));
+        steps.push(arrays!(INSERT_INBOX, pushed, |(place, item)| [
+            place.ns,
+            place.run,
+            number(item.id.0),
+            item.kind.code(),
+            item.key.as_ref().map(Key::as_str),
+            item.name.as_deref(),
+            item.delivery.as_ref().map(DeliveryId::as_str),
+            item.at.as_millis(),
+            item.meta.as_deref(),
+            item.payload.as_deref()
+        ]));
     }
     let delivered = changed.rows(|changes| &changes.delivered);
     if !delivered.is_empty() {
-        steps.push(arrays!(INSERT_DELIVERED, delivered, |(place, id)| place.ns, place.run, id.as_str()));
+        steps.push(arrays!(INSERT_DELIVERED, delivered, |(place, id)| [place.ns, place.run, id.as_str()]));
     }
 }
 
 fn waits<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     let waits = changed.rows(|changes| changes.waits.values());
     for waits in chunks(&waits, |(_, wait)| wait.meta.as_ref().map_or(0, |meta| meta.len())) {
-        steps.push(arrays!(PUT_WAITS, waits, |(place, wait)|
-            place.ns, place.run, wait.key.as_str(), wait.kind.code(), wait.state.code(),
-            wait.name.as_ref().map(SignalName::as_str), wait.token.as_deref(), wait.heartbeat.map(millis),
-            wait.assignee.as_deref(), wait.meta.as_deref(), wait.since.as_millis(),
-            wait.answer.map(|answer| number(answer.0))));
+        steps.push(arrays!(PUT_WAITS, waits, |(place, wait)| [
+            place.ns,
+            place.run,
+            wait.key.as_str(),
+            wait.kind.code(),
+            wait.state.code(),
+            wait.name.as_ref().map(SignalName::as_str),
+            wait.token.as_deref(),
+            wait.heartbeat.map(millis),
+            wait.assignee.as_deref(),
+            wait.meta.as_deref(),
+            wait.since.as_millis(),
+            wait.answer.map(|answer| number(answer.0))
+        ]));
     }
 }
 
@@ -114,13 +137,22 @@ fn timers<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     let timers = changed.rows(|changes| &changes.timers);
     let (put, removed): (Vec<_>, Vec<_>) = timers.into_iter().partition(|(_, (_, timer))| timer.is_some());
     if !removed.is_empty() {
-        steps.push(arrays!(DELETE_TIMERS, removed, |(place, (timer, _))| place.ns,
-            place.run, timer.key.as_str(), timer.kind.code()));
+        steps.push(arrays!(DELETE_TIMERS, removed, |(place, (timer, _))| [
+            place.ns,
+            place.run,
+            timer.key.as_str(),
+            timer.kind.code()
+        ]));
     }
     let put: Vec<_> = put.into_iter().filter_map(|(place, (_, timer))| Some((place, timer.as_ref()?))).collect();
     if !put.is_empty() {
-        steps.push(arrays!(PUT_TIMERS, put, |(place, row)| place.ns,
-            place.run, row.timer.key.as_str(), row.timer.kind.code(), row.due.as_millis()));
+        steps.push(arrays!(PUT_TIMERS, put, |(place, row)| [
+            place.ns,
+            place.run,
+            row.timer.key.as_str(),
+            row.timer.kind.code(),
+            row.due.as_millis()
+        ]));
     }
 }
 
@@ -128,11 +160,25 @@ fn attributes<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     let attributes = changed.rows(|changes| &changes.attributes);
     let (put, removed): (Vec<_>, Vec<_>) = attributes.into_iter().partition(|(_, (_, value))| value.is_some());
     if !removed.is_empty() {
-        steps.push(arrays!(DELETE_ATTRIBUTES, removed, |(place, (name, _))| place.ns, place.run, name.as_str()));
+        steps.push(arrays!(DELETE_ATTRIBUTES, removed, |(place, (name, _))| [place.ns, place.run, name.as_str()]));
     }
     let put: Vec<_> =
         put.into_iter().filter_map(|(place, (name, value))| Some((place, name, value.as_deref()?))).collect();
     if !put.is_empty() {
-        steps.push(arrays!(PUT_ATTRIBUTES, put, |(place, name, value)| place.ns, place.run, name.as_str(), *value));
+        steps.push(arrays!(PUT_ATTRIBUTES, put, |(place, name, value)| [place.ns, place.run, name.as_str(), *value]));
     }
+}
+
+#[cfg(test)]
+pub(super) fn statements() -> [(&'static str, &'static str, &'static [&'static str]); 8] {
+    [
+        ("flush: clear timers", CLEAR_TIMERS, &["timer_pkey"]),
+        ("flush: clear waits", CLEAR_WAITS, &["wait_pkey"]),
+        ("flush: clear inbox", CLEAR_INBOX, &["inbox_pkey"]),
+        ("flush: clear snapshots", CLEAR_SNAPSHOTS, &["snapshot_pkey"]),
+        ("flush: detach tasks", DETACH_TASKS, &["run_pkey", "task_awaited"]),
+        ("flush: delete inbox", DELETE_INBOX, &["inbox_pkey"]),
+        ("flush: delete timers", DELETE_TIMERS, &["timer_pkey"]),
+        ("flush: delete attributes", DELETE_ATTRIBUTES, &["attribute_pkey"]),
+    ]
 }

@@ -42,7 +42,7 @@ pub(super) fn write<'s>(set: &'s WorkingSet, steps: &mut Vec<Step<'s>>) {
         }
     }
     if !deleted.is_empty() {
-        steps.push(arrays!(DELETE, deleted, |(ns, id)| *ns, id.as_str()));
+        steps.push(arrays!(DELETE, deleted, |(ns, id)| [*ns, id.as_str()]));
     }
     for inserted in chunks(&inserted, |(_, task)| task.args.len()) {
         steps.push(insert(inserted));
@@ -53,18 +53,44 @@ pub(super) fn write<'s>(set: &'s WorkingSet, steps: &mut Vec<Step<'s>>) {
 }
 
 fn insert<'s>(rows: &[(i32, &'s TaskRow)]) -> Step<'s> {
-    arrays!(INSERT, rows, |(ns, task)|
-        *ns, task.id.as_str(), run_of(task), key_of(task), task_state_code(task.state), small(task.attempt),
-        number(task.token.0), task.worker.as_ref().map(WorkerId::as_str), task.claim.map(claim_number),
-        task.available_at.as_millis(), task.until.map(|at| at.as_millis()), task.cancelled, task.note.as_deref(),
-        task.name.as_str(), task.queue.as_str(), task.priority, &*task.args, task.meta.as_deref())
+    arrays!(INSERT, rows, |(ns, task)| [
+        *ns,
+        task.id.as_str(),
+        run_of(task),
+        key_of(task),
+        task_state_code(task.state),
+        small(task.attempt),
+        number(task.token.0),
+        task.worker.as_ref().map(WorkerId::as_str),
+        task.claim.map(claim_number),
+        task.available_at.as_millis(),
+        task.until.map(|at| at.as_millis()),
+        task.cancelled,
+        task.note.as_deref(),
+        task.name.as_str(),
+        task.queue.as_str(),
+        task.priority,
+        &*task.args,
+        task.meta.as_deref()
+    ])
 }
 
 fn update<'s>(rows: &[(i32, &'s TaskRow)]) -> Step<'s> {
-    arrays!(UPDATE, rows, |(ns, task)|
-        *ns, task.id.as_str(), run_of(task), key_of(task), task_state_code(task.state), small(task.attempt),
-        number(task.token.0), task.worker.as_ref().map(WorkerId::as_str), task.claim.map(claim_number),
-        task.available_at.as_millis(), task.until.map(|at| at.as_millis()), task.cancelled, task.note.as_deref())
+    arrays!(UPDATE, rows, |(ns, task)| [
+        *ns,
+        task.id.as_str(),
+        run_of(task),
+        key_of(task),
+        task_state_code(task.state),
+        small(task.attempt),
+        number(task.token.0),
+        task.worker.as_ref().map(WorkerId::as_str),
+        task.claim.map(claim_number),
+        task.available_at.as_millis(),
+        task.until.map(|at| at.as_millis()),
+        task.cancelled,
+        task.note.as_deref()
+    ])
 }
 
 fn run_of(task: &TaskRow) -> Option<&str> {
@@ -83,7 +109,16 @@ pub(super) fn schedules<'s>(set: &'s WorkingSet, steps: &mut Vec<Step<'s>>) {
     let changed = set.changes.schedules.values();
     let rows: Vec<_> = changed.filter_map(|schedule| Some((number_of(set, &schedule.namespace)?, schedule))).collect();
     for rows in chunks(&rows, |(_, schedule)| schedule.spec.len()) {
-        steps.push(arrays!(PUT_SCHEDULES, rows, |(ns, schedule)| *ns,
-            schedule.id.as_str(), &*schedule.spec, schedule.next_at.map(|at| at.as_millis())));
+        steps.push(arrays!(PUT_SCHEDULES, rows, |(ns, schedule)| [
+            *ns,
+            schedule.id.as_str(),
+            &*schedule.spec,
+            schedule.next_at.map(|at| at.as_millis())
+        ]));
     }
+}
+
+#[cfg(test)]
+pub(super) fn statements() -> [(&'static str, &'static str, &'static [&'static str]); 2] {
+    [("flush: delete tasks", DELETE, &["task_pkey"]), ("flush: update tasks", UPDATE, &["task_pkey"])]
 }

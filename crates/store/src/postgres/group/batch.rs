@@ -1,8 +1,10 @@
 //! One caller's items and the answers they will get.
 
 use outlast_core::limits::Limits;
+use outlast_core::time::Timestamp;
 use tokio::sync::oneshot;
 
+use super::advance::Advance;
 use super::{Ending, Job, Pass};
 use crate::error::{StoreError, Trouble};
 use crate::logic::Halt;
@@ -54,6 +56,10 @@ impl<W: Work> Job for Batch<W> {
         self.items.iter().map(|item| item.work.weight()).sum()
     }
 
+    fn is_open(&self) -> bool {
+        self.open().next().is_some()
+    }
+
     fn focus(&mut self, item: Option<usize>) {
         self.focus = item;
     }
@@ -83,6 +89,22 @@ impl<W: Work> Job for Batch<W> {
         W::RESOLVED && self.open().any(|item| matches!(item.answer, Some(Ok(_))))
     }
 
+    fn advances<'j>(&'j self, limits: &Limits, into: &mut Vec<Advance<'j>>) -> bool {
+        let commits = self.items.iter().map(|item| item.work.as_advance(limits));
+        let before = into.len();
+        into.extend(commits.map_while(|commit| commit));
+        into.len() - before == self.items.len()
+    }
+
+    fn advanced(&mut self, at: &[Option<Timestamp>]) {
+        for (item, at) in self.items.iter_mut().zip(at) {
+            if let Some(answer) = at.and_then(|at| item.work.advanced(at)) {
+                item.answer = Some(Ok(answer));
+                item.settled = true;
+            }
+        }
+    }
+
     fn settle(&mut self, ending: &Ending<'_>) {
         for item in self.open_mut() {
             item.settled = true;
@@ -90,9 +112,10 @@ impl<W: Work> Job for Batch<W> {
                 Ending::Applied => {}
                 Ending::Failed(error) => item.answer = Some(Err((*error).clone().into())),
                 Ending::Unknown(txn) => match item.answer {
-                    Some(Ok(_)) => item.answer = Some(Err(W::lost(*txn))),
+                    // Without an answer it was sent to be advanced, and may have been.
+                    Some(Ok(_)) | None => item.answer = Some(Err(W::lost(*txn))),
                     // What was refused may have been refused because of a neighbour that never came to be.
-                    Some(Err(_)) | None => {
+                    Some(Err(_)) => {
                         let message = "the connection broke before the server answered";
                         item.answer = Some(Err(StoreError::unavailable(Trouble::Connection, message).into()));
                     }

@@ -4,11 +4,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::join;
 use outlast_core::id::TxnId;
 use tokio::sync::{Mutex, mpsc};
 use uuid::Uuid;
 
-use super::{Ending, GROUP_BYTES_MAX, GROUP_ITEMS_MAX, Job};
+use super::{Ending, GROUP_BYTES_MAX, GROUP_ITEMS_MAX, Job, advance};
 use crate::error::{StoreError, Trouble};
 use crate::postgres::failure::{Failure, Remedy, commit_was_refused};
 use crate::postgres::needs::Needs;
@@ -28,12 +29,37 @@ type Jobs = Vec<Box<dyn Job>>;
 
 /// Works until the queue is closed and empty.
 pub(super) async fn run(core: Arc<Core>, waiting: Arc<Mutex<mpsc::Receiver<Box<dyn Job>>>>) {
-    while let Some(mut jobs) = next_group(&waiting).await {
+    while let Some(jobs) = next_group(&waiting).await {
         // A panic must not take the lane along: its callers get no answer, the next ones do.
-        if AssertUnwindSafe(commit(&core, &mut jobs)).catch_unwind().await.is_ok() {
-            jobs.into_iter().for_each(Job::answer);
-        }
+        let _ = AssertUnwindSafe(commit_group(&core, jobs)).catch_unwind().await;
     }
+}
+
+/// Commits a group and gives the answers. What only advances runs goes apart, because it needs one round trip where
+/// everything else needs two.
+async fn commit_group(core: &Core, jobs: Jobs) {
+    let (plain, others) = advance::split(core, jobs);
+    join(advance(core, plain), answer(core, others)).await;
+}
+
+async fn advance(core: &Core, mut jobs: Jobs) {
+    if jobs.is_empty() {
+        return;
+    }
+    match advance::commit(core, &mut jobs).await {
+        // Whatever is still open goes the long way, which says why or tries again.
+        Ok(()) | Err(Failure { remedy: Remedy::Again | Remedy::Isolate, .. }) => {}
+        Err(failure) => jobs.iter_mut().for_each(|job| job.settle(&Ending::Failed(&failure.error))),
+    }
+    answer(core, jobs).await;
+}
+
+/// Commits what is open and gives the answers.
+async fn answer(core: &Core, mut jobs: Jobs) {
+    if jobs.iter().any(|job| job.is_open()) {
+        commit(core, &mut jobs).await;
+    }
+    jobs.into_iter().for_each(Job::answer);
 }
 
 /// Everything that waits, up to a limit; at least one batch.

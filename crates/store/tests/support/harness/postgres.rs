@@ -4,8 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use outlast_core::id::RunKey;
 use outlast_core::limits::Limits;
-use outlast_store::contract::{Fixture, Harness, RawWrite};
+use outlast_store::contract::{Fixture, Harness, Hold, RawWrite};
 use outlast_store::{BoxFuture, Clock, ManualClock, PostgresOptions, PostgresStore, Store};
 use tokio_postgres::NoTls;
 
@@ -87,11 +88,64 @@ impl Harness for PostgresHarness {
         Box::pin(async move { Some(execute(&kept(fixture).schema, &DIALECT.statements(&write)).await) })
     }
 
+    fn hold<'a>(&'a self, fixture: &'a Fixture, run: RunKey) -> BoxFuture<'a, Option<Box<dyn Hold>>> {
+        Box::pin(async move {
+            let hold: Box<dyn Hold> = Box::new(Holding::begin(&kept(fixture).schema, &run).await);
+            Some(hold)
+        })
+    }
+
     fn close(&self, fixture: Fixture) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let schema = kept(&fixture).schema.clone();
             drop(fixture);
             execute(&schema, &format!("DROP SCHEMA {schema} CASCADE;")).await.unwrap();
+        })
+    }
+}
+
+/// A transaction that has locked rows.
+struct Holding {
+    client: tokio_postgres::Client,
+    connection: tokio::task::JoinHandle<()>,
+}
+
+impl Holding {
+    #[expect(clippy::disallowed_methods, reason = "a test may drive a connection of its own")]
+    async fn begin(schema: &str, run: &RunKey) -> Holding {
+        let (client, connection) = tokio_postgres::connect(&url(), NoTls).await.unwrap();
+        let connection = tokio::spawn(async move { connection.await.unwrap() });
+        let locks = format!(
+            "SET search_path TO {schema}; BEGIN; SELECT 1 FROM run WHERE {} FOR UPDATE; \
+             SELECT 1 FROM lease FOR UPDATE; SELECT 1 FROM node FOR UPDATE;",
+            DIALECT.is(run)
+        );
+        client.batch_execute(&locks).await.unwrap();
+        Holding { client, connection }
+    }
+}
+
+impl Hold for Holding {
+    fn blocked(&mut self) -> BoxFuture<'_, ()> {
+        let waits = "SELECT 1 FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))";
+        Box::pin(async move {
+            // A call that does not wait for locks is never seen here.
+            for _ in 0..2_000 {
+                // The activity a transaction sees is a snapshot until it asks for a new one.
+                self.client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
+                if !self.client.query(waits, &[]).await.unwrap().is_empty() {
+                    return;
+                }
+            }
+        })
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let Holding { client, connection } = *self;
+            client.batch_execute("ROLLBACK").await.unwrap();
+            drop(client);
+            connection.await.unwrap();
         })
     }
 }

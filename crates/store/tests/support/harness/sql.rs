@@ -47,7 +47,8 @@ impl Dialect {
         }
     }
 
-    fn is(&self, run: &RunKey) -> String {
+    /// The condition that names the run.
+    pub(crate) fn is(&self, run: &RunKey) -> String {
         let quoted = |text: &str| text.replace('\'', "''");
         let (namespace, id) = (quoted(run.namespace.as_str()), quoted(run.id.as_str()));
         format!("id = '{id}' AND ns = (SELECT id FROM namespace WHERE name = '{namespace}')")

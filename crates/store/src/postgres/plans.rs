@@ -1,0 +1,114 @@
+//! The plans of every statement on a hot path, asserted: on empty tables, where all indexes look alike and where a plan
+//! that is kept may well be made, and with 100,000 rows and no statistics.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::{Client, NoTls};
+
+use super::options::PostgresOptions;
+use super::{claim, fetch, flush, load, session, sweep, task};
+use crate::PostgresStore;
+
+/// Statements, and the indexes each may use: all of them, and no other. A star: read in its order, from its beginning;
+/// everything else is looked up.
+fn expected() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
+    let mut statements = vec![
+        ("claim: held", claim::HELD, &["run_owned"][..]),
+        ("claim: ready", claim::READY, &["run_claimable"]),
+        ("claim: lapsed owners", claim::LAPSED, &["lease_pkey", "run_owned*"]),
+        ("claim: orphaned", claim::ORPHANED, &["run_owned"]),
+        ("claim: wakes", claim::WAKES, &["run_woken"]),
+        ("sweep: due", sweep::DUE, &["run_pkey", "timer_due"]),
+        ("sweep: next due", sweep::NEXT_DUE, &["timer_due*"]),
+        ("sweep: forget transactions", sweep::FORGET_TXNS, &["txn_at", "txn_pkey"]),
+        ("load: runs", load::RUNS, &["run_input_pkey", "run_ns_id_key", "snapshot_pkey"]),
+        ("load: events", load::EVENTS, &["event_pkey"]),
+        ("load: inbox", load::INBOX, &["inbox_pkey"]),
+        ("tasks: held", task::HELD, &["task_held"]),
+        ("tasks: ready", task::READY, &["task_ready"]),
+        ("tasks: silent", task::SILENT, &["task_silent"]),
+    ];
+    statements.extend(fetch::statements());
+    statements.extend(flush::statements());
+    statements.push(("group: advance", super::group::advance::ADVANCE, &["run_ns_id_key"]));
+    statements
+}
+
+async fn connect(schema: &str) -> Client {
+    let url = std::env::var("OUTLAST_TEST_POSTGRES")
+        .expect("there is no PostgreSQL: run `cargo xtask test`, or set OUTLAST_TEST_POSTGRES");
+    let options = PostgresOptions { schema: Some(schema.to_owned()), ..PostgresOptions::default() };
+    drop(PostgresStore::connect(&url, options.clone()).await.unwrap());
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "the connection of a test")]
+    tokio::spawn(connection);
+    client.batch_execute(&session::settings(&options)).await.unwrap();
+    client
+}
+
+async fn explain(client: &Client, sql: &str) -> String {
+    let params = client.prepare(sql).await.unwrap().params().len();
+    let nulls = vec!["NULL"; params].join(", ");
+    let arguments = if params == 0 { String::new() } else { format!("({nulls})") };
+    client.batch_execute(&format!("PREPARE explained AS {sql}")).await.unwrap();
+    let rows = client.query(&format!("EXPLAIN EXECUTE explained{arguments}"), &[]).await.unwrap();
+    client.batch_execute("DEALLOCATE explained").await.unwrap();
+    rows.iter().map(|row| row.get::<_, &str>(0)).collect::<Vec<_>>().join("\n")
+}
+
+/// The indexes a plan reads, with a star if not by a condition.
+fn indexes(plan: &str) -> BTreeSet<String> {
+    let lines: Vec<&str> = plan.lines().collect();
+    let named = |(at, line): (usize, &&str)| {
+        let name = line.split(" using ").nth(1)?.split_whitespace().next()?;
+        let looked_up = lines.get(at + 1).is_some_and(|next| next.contains("Index Cond"));
+        Some(format!("{name}{}", if looked_up { "" } else { "*" }))
+    };
+    lines.iter().enumerate().filter_map(named).collect()
+}
+
+async fn check_all(client: &Client, when: &str) {
+    let mut wrong = String::new();
+    for (name, sql, expected) in expected() {
+        let plan = explain(client, sql).await;
+        let expected: BTreeSet<String> = expected.iter().map(ToString::to_string).collect();
+        if indexes(&plan) != expected || plan.contains("Seq Scan") || plan.contains("Bitmap") {
+            wrong.push_str(&format!("\n{name} ({when}) should use {expected:?}:\n{plan}\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// As many rows as make a wrong index hurt, without a single statistic.
+const FILL: &str = "
+    INSERT INTO run SELECT 1, i, 'run-' || i, 'w', '1', CASE WHEN i % 2 = 0 THEN 2 ELSE 5 END, 0, 1, 1,
+        CASE WHEN i % 10 = 0 THEN i % 7 + 1 END, CASE WHEN i % 10 = 0 THEN 1 END, CASE WHEN i % 4 = 0 THEN i END, 10, 0,
+        NULL, NULL, NULL, NULL, NULL, i, CASE WHEN i % 2 = 1 THEN i END, NULL, NULL, 0, 0, 0, false, ''
+        FROM generate_series(1, 100000) i;
+    INSERT INTO lease (node, until) SELECT 'n' || i, i FROM generate_series(1, 100) i;
+    INSERT INTO event SELECT 1, i, 0, 0, 20, 1, 'k', i, NULL, 'x' FROM generate_series(1, 100000) i;
+    INSERT INTO timer SELECT 1, i, 'k', 0, i FROM generate_series(1, 100000) i;
+    INSERT INTO wait SELECT 1, i, 'k', 0, 1, 's', NULL, NULL, NULL, NULL, i, NULL FROM generate_series(1, 100000) i;
+    INSERT INTO inbox SELECT 1, i, 0, 0, NULL, 's', NULL, i, NULL, 'x' FROM generate_series(1, 100000) i;
+    INSERT INTO delivered SELECT 1, i, 'd' FROM generate_series(1, 100000) i;
+    INSERT INTO attribute SELECT 1, i, 'a', 'v' || i FROM generate_series(1, 100000) i;
+    INSERT INTO task SELECT 1, 'task-' || i, 'run-' || i, 'k', 't', 'q', 10, '', i % 3, 0, 0,
+        CASE WHEN i % 3 = 1 THEN 'w' END, CASE WHEN i % 3 = 1 THEN i END, i, CASE WHEN i % 3 = 1 THEN i END, false,
+        NULL, NULL FROM generate_series(1, 100000) i;";
+
+#[tokio::test]
+async fn every_hot_statement_uses_its_index_when_tables_are_empty_and_when_they_are_full() {
+    let schema = format!("plans_{}", uuid::Uuid::new_v4().simple());
+    let client = connect(&schema).await;
+    let tables = ["run", "event", "timer", "wait", "inbox", "delivered", "attribute", "task", "lease", "txn"];
+    for table in tables {
+        let sql = format!("ALTER TABLE {table} SET (autovacuum_enabled = false)");
+        client.batch_execute(&sql).await.unwrap();
+    }
+    check_all(&client, "empty").await;
+    client.batch_execute(FILL).await.unwrap();
+    check_all(&client, "full").await;
+    let sql = "SELECT count(*) FROM pg_stats WHERE schemaname = $1";
+    assert_eq!(client.query_one(sql, &[&schema]).await.unwrap().get::<_, i64>(0), 0, "statistics were gathered");
+    client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
+}
