@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// The most a stored payload can ever have, whatever [`Limits`] say; the databases check it too.
 pub const PAYLOAD_BYTES_CEILING: usize = 16 * 1024 * 1024;
-/// The most a search attribute's value can have: an index of PostgreSQL holds no more than about 2,700 bytes.
+/// The most a search attribute's value can have: it is meant to be looked up, not to carry data.
 pub const ATTRIBUTE_BYTES_MAX: usize = 1024;
 /// The most a short text can have: a token, an assignee, the reason for parking.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024;

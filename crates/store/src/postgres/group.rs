@@ -68,6 +68,9 @@ trait Job: Send + Sync {
     fn answer(self: Box<Self>);
 }
 
+/// Batches of any kinds of work.
+type Jobs = Vec<Box<dyn Job>>;
+
 /// Where callers leave their batches.
 pub(super) struct Queue {
     jobs: mpsc::Sender<Box<dyn Job>>,

@@ -37,6 +37,8 @@ pub(super) async fn list(core: &Core, filter: &Filter) -> Result<Page, StoreErro
     let mut statement = statement(ns, filter);
     // One more than a page has, to see whether there is another.
     statement.params.push(Box::new(number(limit as u64 + 1)));
+    // Only fixed pieces are joined; every value is a parameter.
+    // tidy: constant sql
     let sql = format!(
         "SELECT {} FROM {} WHERE {} ORDER BY {} DESC LIMIT ${}",
         run_columns!(),

@@ -11,7 +11,7 @@ use outlast_core::record::Record;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::{Ending, Job};
+use super::{Ending, Job, Jobs};
 use crate::postgres::Core;
 use crate::postgres::decode::number;
 use crate::postgres::failure::{Failure, commit_was_refused};
@@ -39,7 +39,7 @@ pub(in super::super) const ADVANCE: &str = "WITH moved AS (UPDATE run r SET next
      SELECT n, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM moved";
 
 /// Splits off the jobs that only advance runs, each run once.
-pub(super) fn split(core: &Core, jobs: Vec<Box<dyn Job>>) -> (Vec<Box<dyn Job>>, Vec<Box<dyn Job>>) {
+pub(super) fn split(core: &Core, jobs: Jobs) -> (Jobs, Jobs) {
     let mut runs = BTreeSet::new();
     jobs.into_iter().partition(|job| {
         let mut mine = Vec::new();

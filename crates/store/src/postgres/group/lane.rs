@@ -9,7 +9,7 @@ use outlast_core::id::TxnId;
 use tokio::sync::{Mutex, mpsc};
 use uuid::Uuid;
 
-use super::{Ending, GROUP_BYTES_MAX, GROUP_ITEMS_MAX, Job, advance};
+use super::{Ending, GROUP_BYTES_MAX, GROUP_ITEMS_MAX, Job, Jobs, advance};
 use crate::error::{StoreError, Trouble};
 use crate::postgres::failure::{Failure, Remedy, commit_was_refused};
 use crate::postgres::needs::Needs;
@@ -24,8 +24,6 @@ const ROUNDS_MAX: usize = 256;
 const QUIET_YIELDS: u32 = 2;
 
 const INSERT_TXN: &str = "INSERT INTO txn (id, applied) VALUES ($1, true)";
-
-type Jobs = Vec<Box<dyn Job>>;
 
 /// Works until the queue is closed and empty.
 pub(super) async fn run(core: Arc<Core>, waiting: Arc<Mutex<mpsc::Receiver<Box<dyn Job>>>>) {
