@@ -30,7 +30,7 @@ impl Trouble {
     pub fn hint(self) -> &'static str {
         match self {
             Trouble::DiskFull => "free some space; the store resumes by itself",
-            Trouble::ReadOnly => "make the database file and its folder writable for this process",
+            Trouble::ReadOnly => "make the database (the file and its folder, or the server) writable for this process",
             Trouble::Io => "check the disk and the system log; nothing unacknowledged was kept",
             Trouble::Connection => "check that the server is up and reachable; calls may be repeated",
             Trouble::Busy => "repeat the call; if it persists, look for a long transaction on the database",

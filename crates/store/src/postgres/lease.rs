@@ -13,6 +13,8 @@ use crate::api::Lease;
 use crate::error::StoreError;
 use crate::logic::claim::lapsed;
 
+/// A lock on a table keeps writers away but not those who lock rows: it is waited for before the clock is read.
+const LOCK_TABLES: &str = "LOCK TABLE node, lease IN ROW EXCLUSIVE MODE";
 /// The node's row is locked whether it was there or not.
 const LOCK_NODE: &str = "INSERT INTO node (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name";
 const LOCK_OLD: &str = "SELECT id FROM lease WHERE node = $1 ORDER BY id FOR UPDATE";
@@ -30,6 +32,7 @@ async fn try_register(core: &Core, session: &mut Session, node: &NodeId, duratio
     let name = node.as_str();
     let locks = [
         Step::Plain("BEGIN"),
+        Step::Plain(LOCK_TABLES),
         Step::new(LOCK_NODE, vec![Box::new(name)]),
         Step::new(LOCK_OLD, vec![Box::new(name)]),
         Step::new(CLOCK, Vec::new()),
@@ -57,10 +60,15 @@ struct Locked {
 }
 
 async fn lock(core: &Core, session: &mut Session, lease: LeaseId) -> Result<Option<Locked>, Failure> {
-    let locks = [Step::Plain("BEGIN"), Step::new(LOCK, vec![Box::new(number(lease.0))]), Step::new(CLOCK, Vec::new())];
+    let locks = [
+        Step::Plain("BEGIN"),
+        Step::Plain(LOCK_TABLES),
+        Step::new(LOCK, vec![Box::new(number(lease.0))]),
+        Step::new(CLOCK, Vec::new()),
+    ];
     let answers = session.send_all(&locks).await?;
     let now = core.now(answers.last().map_or(&[], Vec::as_slice))?;
-    let Some(row) = answers.get(1).and_then(|rows| rows.first()) else { return Ok(None) };
+    let Some(row) = answers.get(2).and_then(|rows| rows.first()) else { return Ok(None) };
     let mut fields = Fields::from(row, 0);
     let damaged = |detail| StoreError::corrupt("the table of leases", detail);
     let node = fields.id().map_err(damaged)?;

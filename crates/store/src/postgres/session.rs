@@ -9,6 +9,7 @@ use std::time::Duration;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use outlast_core::time::millis;
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row};
 
@@ -115,11 +116,13 @@ type Answer = Result<Vec<Row>, tokio_postgres::Error>;
 pub(super) struct Session {
     client: Option<Object>,
     open: bool,
+    /// It may only read, by its server's will when it began; another one may write by now.
+    spent: bool,
 }
 
 impl Session {
     pub(super) async fn begin(pool: &Pool) -> Result<Self, Failure> {
-        Ok(Session { client: Some(pool.get().await?), open: false })
+        Ok(Session { client: Some(pool.get().await?), open: false, spent: false })
     }
 
     /// Sends all steps at once and waits for all answers: one round trip. The server works through them in order.
@@ -147,7 +150,9 @@ impl Session {
                     }
                 }
             });
-        Ok(in_order(answers.collect()).await)
+        let answers = in_order(answers.collect()).await;
+        self.spent |= answers.iter().any(may_only_read);
+        Ok(answers)
     }
 
     /// As [`Session::send`], for statements that only make sense if all succeed.
@@ -196,10 +201,14 @@ impl Deref for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(client) = self.client.take().filter(|_| self.open) {
+        if let Some(client) = self.client.take().filter(|_| self.open || self.spent) {
             drop(Object::take(client));
         }
     }
+}
+
+fn may_only_read(answer: &Answer) -> bool {
+    answer.as_ref().is_err_and(|error| error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION))
 }
 
 /// Polls the futures in their order, so that they send in their order, until all are done.
