@@ -45,7 +45,8 @@ impl State {
                 && !silent(task, now)
         };
         let ready = |task: &&TaskRow| task.state == TaskState::Ready && task.available_at <= now;
-        let order = |task: &TaskRow| (-i32::from(task.priority), task.available_at, task.id.clone());
+        let order =
+            |task: &TaskRow| (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone());
         let sorted = |pick: &dyn Fn(&&TaskRow) -> bool| {
             let mut tasks: Vec<TaskRow> = self.tasks.values().filter(fits).filter(|task| pick(task)).cloned().collect();
             tasks.sort_by_key(order);

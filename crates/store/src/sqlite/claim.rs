@@ -133,7 +133,9 @@ fn task_candidates(rows: &mut SqliteRows<'_>, claim: &ClaimTasks, limit: usize) 
         for queue in &claim.queues {
             more.extend(tasks(rows, sql, params![queue.as_str(), now], claim, limit)?);
         }
-        more.sort_by_key(|task| (-i32::from(task.priority), task.available_at, task.id.clone()));
+        more.sort_by_key(|task| {
+            (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone())
+        });
         found.extend(more);
     }
     found.truncate(limit);

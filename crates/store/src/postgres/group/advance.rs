@@ -25,13 +25,14 @@ pub(in super::super) struct Advance<'c> {
     pub(in super::super) event: &'c Record,
 }
 
-/// The conditions are those of the shared logic: not deleted, owned, under this fence, at this index. The rows are given
-/// in (namespace, id) order, so they are locked in that order.
+/// The conditions are those of the shared logic: not deleted, owned (and so running), under this fence, at this index; and
+/// a damaged row goes the long way, which says what is wrong with it. The rows are given in (namespace, id) order, so
+/// they are locked in that order.
 pub(in super::super) const ADVANCE: &str = "WITH moved AS (UPDATE run r SET next = k.next + 1, tries = 0 \
      FROM unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[], $5::int[], $6::int[], $7::text[], $8::bigint[], \
      $9::bytea[], $10::bytea[]) WITH ORDINALITY k (ns, id, fence, next, kind, version, key, at, meta, payload, n) \
      WHERE r.ns = k.ns AND r.id = k.id AND r.deleted_at IS NULL AND r.owner IS NOT NULL AND r.fence = k.fence \
-     AND r.next = k.next RETURNING k.n, r.ns, r.seq, r.generation, k.next, k.kind, k.version, k.key, k.at, k.meta, \
+     AND r.next = k.next AND r.status + 0 = 1 AND r.workflow <> '' AND r.version <> '' RETURNING k.n, r.ns, r.seq, r.generation, k.next, k.kind, k.version, k.key, k.at, k.meta, \
      k.payload), \
      written AS (INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
      SELECT ns, seq, generation, next, kind, version, key, at, meta, payload FROM moved), \
