@@ -33,21 +33,17 @@ pub(super) const READY: &str = concat!(
       ORDER BY r.priority DESC, r.ready_at, r.seq LIMIT $1 FOR UPDATE SKIP LOCKED"
 );
 
-/// Owners of runs whose lease lapsed. The number of owners counts here, not the number of runs or of old leases: the
-/// index over owners is read by leaps.
-pub(super) const LAPSED: &str = "WITH RECURSIVE o (owner) AS ( \
-     (SELECT r.owner FROM run r WHERE r.owner IS NOT NULL ORDER BY r.owner LIMIT 1) UNION ALL \
-     SELECT (SELECT r.owner FROM run r WHERE r.owner > o.owner ORDER BY r.owner LIMIT 1) FROM o \
-     WHERE o.owner IS NOT NULL) \
-     SELECT o.owner FROM o LEFT JOIN lease l ON l.id = o.owner WHERE o.owner IS NOT NULL AND coalesce(l.until, 0) <= \
+/// Lapsed leases that still own runs. Asked from the leases' side: the index over owners is full of dead entries of
+/// those that are alive and busy.
+pub(super) const LAPSED: &str = "SELECT l.id FROM lease l WHERE NOT l.drained AND l.until <= \
      coalesce($1::bigint, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) \
-     ORDER BY o.owner LIMIT 64";
+     AND EXISTS (SELECT 1 FROM run r WHERE r.owner = l.id OFFSET 0) ORDER BY l.id + 0 LIMIT 64";
 
 pub(super) const ORPHANED: &str = concat!(
     "SELECT ",
     run_columns!(),
     " FROM run r WHERE r.owner = $1 AND ($3::text[] IS NULL OR r.workflow || chr(31) || r.version = ANY($3)) \
-      AND r.seq <> ALL($4::bigint[]) ORDER BY r.seq LIMIT $2 FOR UPDATE SKIP LOCKED"
+      AND r.seq <> ALL($4::bigint[]) ORDER BY r.seq + 0 LIMIT $2 FOR UPDATE SKIP LOCKED"
 );
 
 /// Claims of one lease come one after the other: if the reply to one was lost while it is still in flight, the same

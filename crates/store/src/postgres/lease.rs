@@ -22,7 +22,7 @@ const LOCK_OLD: &str = "SELECT id FROM lease WHERE node = $1 ORDER BY id FOR UPD
 const END_OLD: &str = "UPDATE lease SET until = 0 WHERE node = $1";
 const INSERT: &str = "INSERT INTO lease (node, until) VALUES ($1, $2) RETURNING id";
 const LOCK: &str = "SELECT node, until FROM lease WHERE id = $1 FOR UPDATE";
-const UPDATE: &str = "UPDATE lease SET until = $2 WHERE id = $1";
+const UPDATE: &str = "UPDATE lease SET until = $2, drained = false WHERE id = $1";
 
 pub(super) async fn register(core: &Core, node: &NodeId, duration: Duration) -> Result<Lease, StoreError> {
     transact!(core, |session| try_register(core, session, node, duration))

@@ -15,11 +15,12 @@ fn expected() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     let mut statements = vec![
         ("claim: held", claim::HELD, &["run_owned"][..]),
         ("claim: ready", claim::READY, &["run_claimable"]),
-        ("claim: lapsed owners", claim::LAPSED, &["lease_pkey", "run_owned*"]),
+        ("claim: lapsed owners", claim::LAPSED, &["lease_open*", "run_owned"]),
         ("claim: orphaned", claim::ORPHANED, &["run_owned"]),
         ("claim: wakes", claim::WAKES, &["run_woken"]),
         ("sweep: due", sweep::DUE, &["run_pkey", "timer_due"]),
         ("sweep: next due", sweep::NEXT_DUE, &["timer_due*"]),
+        ("sweep: drain leases", sweep::DRAIN_LEASES, &["lease_open*", "lease_pkey", "run_owned"]),
         ("sweep: forget transactions", sweep::FORGET_TXNS, &["txn_at", "txn_pkey"]),
         ("load: runs", load::RUNS, &["run_input_pkey", "run_ns_id_key", "snapshot_pkey"]),
         ("load: events", load::EVENTS, &["event_pkey"]),

@@ -33,6 +33,12 @@ pub(super) const FORGET_TXNS: &str = "DELETE FROM txn WHERE id IN (SELECT id FRO
      WHERE at < (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) - 3600000 \
      ORDER BY at LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
+/// Leases that lapsed an hour ago and own nothing. Not sooner: a run may be created under a lease that lapses before
+/// that transaction commits.
+pub(super) const DRAIN_LEASES: &str = "UPDATE lease l SET drained = true FROM (SELECT l.id FROM lease l \
+     WHERE NOT l.drained AND l.until <= $1::bigint - 3600000 AND NOT EXISTS (SELECT 1 FROM run r WHERE r.owner = l.id OFFSET 0) \
+     ORDER BY l.id + 0 LIMIT 100 FOR UPDATE OF l SKIP LOCKED) k WHERE l.id = k.id";
+
 /// Damaged runs a sweep goes around before it gives up.
 const DAMAGED_MAX: usize = 64;
 
@@ -88,6 +94,7 @@ async fn attempt(core: &Core, session: &mut Session, limit: usize, skipped: &[i6
     }
     let mut steps = flush::steps(&set);
     steps.push(Step::new(FORGET_TXNS, Vec::new()));
+    steps.push(Step::new(DRAIN_LEASES, vec![Box::new(set.now.as_millis())]));
     steps.push(Step::new(NEXT_DUE, vec![Box::new(skipped.to_vec())]));
     let answers = session.commit(steps).await?;
     let next_due = answers.last().and_then(|rows| rows.first()).map(|row| row.try_get(0)).transpose()?;

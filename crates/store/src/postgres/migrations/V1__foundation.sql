@@ -21,9 +21,12 @@ CREATE TABLE node (
 CREATE TABLE lease (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     node text COLLATE "C" NOT NULL CHECK (octet_length(node) BETWEEN 1 AND 128),
-    until bigint NOT NULL
+    until bigint NOT NULL,
+    -- Lapsed long ago and owns nothing: claims need not look for its runs any more.
+    drained boolean NOT NULL DEFAULT false
 );
 CREATE INDEX lease_node ON lease (node);
+CREATE INDEX lease_open ON lease ((id + 0)) WHERE NOT drained;
 
 CREATE SEQUENCE run_seq;
 
@@ -63,7 +66,7 @@ CREATE TABLE run (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 CREATE INDEX run_claimable ON run (priority DESC, ready_at, seq)
     WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3;
-CREATE INDEX run_owned ON run (owner, seq) WHERE owner IS NOT NULL;
+CREATE INDEX run_owned ON run (owner, claim, seq) WHERE owner IS NOT NULL;
 CREATE INDEX run_woken ON run (owner, seq) WHERE owner IS NOT NULL AND ready_at IS NOT NULL;
 CREATE INDEX run_live ON run (ns, seq) WHERE status < 5;
 CREATE INDEX run_lost ON run (ns, seq) WHERE status >= 6;
