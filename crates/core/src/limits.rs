@@ -68,20 +68,26 @@ impl Limits {
         within(what, bytes, limit, "bytes")
     }
 
-    /// Checks the size of a short text.
+    /// Checks a short text: its size, and that it has no NUL, which PostgreSQL cannot keep.
     pub fn check_text(&self, what: &'static str, text: &str) -> Result<(), LimitExceeded> {
-        within(what, text.len(), TEXT_BYTES_MAX, "bytes")
+        within(what, text.len(), TEXT_BYTES_MAX, "bytes")?;
+        check_nul(what, text)
     }
 
-    /// Checks the size of a search attribute's value.
+    /// Checks a search attribute's value, like a short text.
     pub fn check_attribute(&self, value: &str) -> Result<(), LimitExceeded> {
-        within("an attribute's value", value.len(), ATTRIBUTE_BYTES_MAX, "bytes")
+        within("an attribute's value", value.len(), ATTRIBUTE_BYTES_MAX, "bytes")?;
+        check_nul("an attribute's value", value)
     }
 
     /// Checks the number of events in one commit.
     pub fn check_events(&self, events: usize) -> Result<(), LimitExceeded> {
         within("a commit's list of events", events, self.commit_events, "events")
     }
+}
+
+fn check_nul(what: &'static str, text: &str) -> Result<(), LimitExceeded> {
+    within(what, text.matches('\0').count(), 0, "NUL characters")
 }
 
 /// `found` if it is at most `limit`.

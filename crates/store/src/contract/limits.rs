@@ -1,6 +1,6 @@
 //! Limits: one less, exactly, one more. Here a payload has at most 8 bytes, a commit 3 events, a run 3 signals.
 
-use outlast_core::commit::{NewRun, Snapshot, StandaloneTask, TaskOutcome};
+use outlast_core::commit::{NewRun, NewWait, Snapshot, StandaloneTask, TaskOutcome, WaitKind};
 use outlast_core::id::{AttributeName, Index, ScheduleId};
 use outlast_core::limits::{ATTRIBUTE_BYTES_MAX, TEXT_BYTES_MAX};
 use outlast_core::record::Record;
@@ -29,6 +29,7 @@ super::stories! {
     start_with_more_signals_than_fit_leaves_nothing,
     child_over_the_limit_rejects_the_commit,
     short_texts_are_limited,
+    short_texts_have_no_nul,
     attribute_values_are_limited,
 }
 
@@ -38,6 +39,29 @@ async fn short_texts_are_limited(s: Scene<'_>) {
     let refused = s.commit(held.commit().park(&long)).await.unwrap_err();
     assert!(matches!(refused, CommitError::Rejected(Rejection::Limit(_))), "{refused}");
     assert!(s.commit(held.commit().park(&fits)).await.is_ok());
+}
+
+/// PostgreSQL cannot keep one; so no store does, and a program that moves from one to the other meets no surprise.
+async fn short_texts_have_no_nul(s: Scene<'_>) {
+    let held = s.own("a").await;
+    let nul = || "a\0b".to_owned();
+    let wait = |token, assignee| NewWait { token, assignee, ..new_wait("w", WaitKind::Callback) };
+    let name = AttributeName::new("city").unwrap();
+    let refused = [
+        held.commit().park("a\0b"),
+        held.commit().change(|commit| commit.waits.push(wait(Some(nul()), None))),
+        held.commit().change(|commit| commit.waits.push(wait(None, Some(nul())))),
+        held.commit().change(|commit| commit.attributes.push((name, Some(nul())))),
+        held.commit().change(|commit| {
+            commit.snapshot = Some(Snapshot { index: Index(0), definition: nul(), data: bytes("x") });
+        }),
+    ];
+    for commit in refused {
+        let refused = s.commit(commit).await.unwrap_err();
+        let CommitError::Rejected(Rejection::Limit(limit)) = &refused else { panic!("{refused}") };
+        assert_eq!((limit.found, limit.limit, limit.unit), (1, 0, "NUL characters"));
+    }
+    assert!(s.commit(held.commit().event("x")).await.is_ok(), "the run goes on");
 }
 
 async fn attribute_values_are_limited(s: Scene<'_>) {

@@ -14,6 +14,7 @@ super::stories! {
     tree_with_a_live_member_is_not_deleted,
     deleting_a_tree_deletes_its_members,
     deleting_a_member_leaves_the_rest,
+    child_of_a_deleted_parent_is_not_deleted_with_it,
     retention_deletes_what_is_old_enough_and_nothing_else,
     retention_never_deletes_a_live_run,
     retention_keeps_a_tree_while_a_member_lives,
@@ -119,6 +120,17 @@ async fn deleting_a_tree_deletes_its_members(s: Scene<'_>) {
     for held in [parent, one, two] {
         assert_eq!(s.store.get(held.run.clone()).await.unwrap_err(), StoreError::Deleted(held.run));
     }
+}
+
+/// It comes late, when its parent has gone: nobody dooms it while it lives.
+async fn child_of_a_deleted_parent_is_not_deleted_with_it(s: Scene<'_>) {
+    let mut parent = s.own("p").await;
+    finish(&s, &mut parent).await;
+    s.store.delete(parent.run.clone()).await.unwrap();
+    let late = child_of(&parent, "late", "1");
+    s.try_create(late).await.unwrap();
+    retain(&s, 0, 100).await;
+    assert!(exists(&s, &run("late")).await);
 }
 
 async fn deleting_a_member_leaves_the_rest(s: Scene<'_>) {

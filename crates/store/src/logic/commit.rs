@@ -75,7 +75,10 @@ fn check_limits(commit: &Commit, limits: &Limits) -> Result<(), Rejection> {
         limits.check_payload("the next generation's input", input.len())?;
     }
     match &commit.snapshot {
-        Some(snapshot) => Ok(limits.check_payload("a snapshot", snapshot.data.len())?),
+        Some(snapshot) => {
+            limits.check_text("the definition of a snapshot", &snapshot.definition)?;
+            Ok(limits.check_payload("a snapshot", snapshot.data.len())?)
+        }
         None => Ok(()),
     }
 }

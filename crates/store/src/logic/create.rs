@@ -104,8 +104,9 @@ pub(crate) fn insert(rows: &mut dyn Rows, new: &NewRun) -> Result<Created, Halt<
 fn root_of(rows: &mut dyn Rows, new: &NewRun) -> Result<Option<RunId>, Halt<StoreError>> {
     let Some(parent) = new.parent.as_ref().filter(|parent| !parent.detached) else { return Ok(None) };
     let key = RunKey::new(new.run.namespace.clone(), parent.run.clone());
-    // A parent that is not there dooms nobody: without it the run is the top of its own tree.
-    Ok(rows.run(&key)?.map(|found| found.root.unwrap_or_else(|| parent.run.clone())))
+    // A parent that is not there, or no longer, dooms nobody: without it the run is the top of its own tree.
+    let found = rows.run(&key)?.filter(|found| found.deleted_at.is_none());
+    Ok(found.map(|found| found.root.unwrap_or_else(|| parent.run.clone())))
 }
 
 fn fresh(new: &NewRun, root: Option<RunId>, now: Timestamp) -> RunRow {

@@ -1,13 +1,14 @@
 //! Group commit: whatever callers ask for while a transaction commits shares the next one.
 //!
-//! Callers put their batches into one bounded queue and wait for the answer; a few lanes take everything that is there
-//! into a transaction each. All database work happens in the lanes, so a caller may stop waiting at any time.
+//! Callers put their batches into one bounded queue and wait for the answer; a few lanes take their share of what is
+//! there into a transaction each. All database work happens in the lanes, so a caller may stop waiting at any time.
 
 pub(super) mod advance;
 mod batch;
 mod lane;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use outlast_core::id::TxnId;
 use outlast_core::limits::Limits;
@@ -22,6 +23,8 @@ use crate::error::{StoreError, Trouble};
 use advance::Advance;
 use batch::Batch;
 
+/// A lane takes at least so many batches, if they are there: a smaller transaction costs as much.
+const SHARE_MIN: usize = 32;
 /// The most items one transaction takes, unless a single batch has more.
 const GROUP_ITEMS_MAX: usize = 1024;
 /// The most payload one transaction takes, in bytes, unless a single item has more.
@@ -71,6 +74,14 @@ trait Job: Send + Sync {
 /// Batches of any kinds of work.
 type Jobs = Vec<Box<dyn Job>>;
 
+/// Where the lanes get their batches.
+struct Line {
+    waiting: Mutex<mpsc::Receiver<Box<dyn Job>>>,
+    /// Batches that the lanes have taken and not answered.
+    taken: AtomicUsize,
+    lanes: usize,
+}
+
 /// Where callers leave their batches.
 pub(super) struct Queue {
     jobs: mpsc::Sender<Box<dyn Job>>,
@@ -80,9 +91,9 @@ impl Queue {
     /// Starts the lanes. They end when the queue is dropped and what is in it is done.
     pub(super) fn start(core: &Arc<Core>, lanes: usize) -> Self {
         let (jobs, waiting) = mpsc::channel(QUEUE_BATCHES_MAX);
-        let waiting = Arc::new(Mutex::new(waiting));
+        let line = Arc::new(Line { waiting: Mutex::new(waiting), taken: AtomicUsize::new(0), lanes });
         for _ in 0..lanes {
-            core.own(lane::run(Arc::clone(core), Arc::clone(&waiting)));
+            core.own(lane::run(Arc::clone(core), Arc::clone(&line)));
         }
         Queue { jobs }
     }

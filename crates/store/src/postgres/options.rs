@@ -47,7 +47,7 @@ impl Default for PostgresOptions {
             limits: Limits::default(),
             schema: Some("outlast".to_owned()),
             connections: 8,
-            lanes: 4,
+            lanes: 3,
             tls: Tls::Off,
             notify: false,
             statement_timeout: Duration::from_secs(30),

@@ -32,12 +32,12 @@ pub(in super::super) const ADVANCE: &str = "WITH moved AS (UPDATE run r SET next
      FROM unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[], $5::int[], $6::int[], $7::text[], $8::bigint[], \
      $9::bytea[], $10::bytea[]) WITH ORDINALITY k (ns, id, fence, next, kind, version, key, at, meta, payload, n) \
      WHERE r.ns = k.ns AND r.id = k.id AND r.deleted_at IS NULL AND r.owner IS NOT NULL AND r.fence = k.fence \
-     AND r.next = k.next AND r.status + 0 = 1 AND r.workflow <> '' AND r.version <> '' RETURNING k.n, r.ns, r.seq, r.generation, k.next, k.kind, k.version, k.key, k.at, k.meta, \
-     k.payload), \
+     AND r.next = k.next AND r.status + 0 = 1 AND r.workflow <> '' AND r.version <> '' \
+     RETURNING k.n, r.ns, r.seq, r.generation, k.next, k.kind, k.version, k.key, k.at, k.meta, k.payload), \
      written AS (INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
      SELECT ns, seq, generation, next, kind, version, key, at, meta, payload FROM moved), \
      noted AS (INSERT INTO txn (id, applied) SELECT $11::uuid, true WHERE EXISTS (SELECT 1 FROM moved)) \
-     SELECT n, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM moved";
+     SELECT n, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM moved";
 
 /// Splits off the jobs that only advance runs, each run once.
 pub(super) fn split(core: &Core, jobs: Jobs) -> (Jobs, Jobs) {

@@ -2,14 +2,15 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::future::join;
 use outlast_core::id::TxnId;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::{Ending, GROUP_BYTES_MAX, GROUP_ITEMS_MAX, Job, Jobs, advance};
+use super::{Ending, GROUP_BYTES_MAX, GROUP_ITEMS_MAX, Job, Jobs, Line, SHARE_MIN, advance};
 use crate::error::{StoreError, Trouble};
 use crate::postgres::failure::{Failure, Remedy, commit_was_refused};
 use crate::postgres::needs::Needs;
@@ -26,10 +27,12 @@ const QUIET_YIELDS: u32 = 2;
 const INSERT_TXN: &str = "INSERT INTO txn (id, applied) VALUES ($1, true)";
 
 /// Works until the queue is closed and empty.
-pub(super) async fn run(core: Arc<Core>, waiting: Arc<Mutex<mpsc::Receiver<Box<dyn Job>>>>) {
-    while let Some(jobs) = next_group(&waiting).await {
+pub(super) async fn run(core: Arc<Core>, line: Arc<Line>) {
+    while let Some(jobs) = next_group(&line).await {
+        let taken = jobs.len();
         // A panic must not take the lane along: its callers get no answer, the next ones do.
         let _ = AssertUnwindSafe(commit_group(&core, jobs)).catch_unwind().await;
+        line.taken.fetch_sub(taken, Ordering::Relaxed);
     }
 }
 
@@ -60,19 +63,23 @@ async fn answer(core: &Core, mut jobs: Jobs) {
     jobs.into_iter().for_each(Job::answer);
 }
 
-/// Everything that waits, up to a limit; at least one batch.
-async fn next_group(waiting: &Mutex<mpsc::Receiver<Box<dyn Job>>>) -> Option<Jobs> {
-    let mut waiting = waiting.lock().await;
+/// This lane's share of all that is asked and not answered, as far as it waits; at least one batch. If a lane took
+/// everything that waits, all callers would soon move in one group, through one lane, with the others idle.
+async fn next_group(line: &Line) -> Option<Jobs> {
+    let mut waiting = line.waiting.lock().await;
     let first = waiting.recv().await?;
     gather(&waiting).await;
+    let asked = line.taken.load(Ordering::Relaxed) + waiting.len() + 1;
+    let share = asked.div_ceil(line.lanes).max(SHARE_MIN);
     let (mut items, mut bytes) = (first.items(), first.weight());
     let mut jobs = vec![first];
-    while items < GROUP_ITEMS_MAX && bytes < GROUP_BYTES_MAX {
+    while jobs.len() < share && items < GROUP_ITEMS_MAX && bytes < GROUP_BYTES_MAX {
         let Ok(job) = waiting.try_recv() else { break };
         items += job.items();
         bytes += job.weight();
         jobs.push(job);
     }
+    line.taken.fetch_add(jobs.len(), Ordering::Relaxed);
     Some(jobs)
 }
 

@@ -1,6 +1,7 @@
 -- Every table is keyed by namespace, and by run where it belongs to one, so that the schema shards.
 -- Ids compare by byte (COLLATE "C"): every store lists in the same order.
--- The CHECKs refuse what the API refuses: an empty or oversize id, an oversize payload, an unknown code.
+-- The CHECKs refuse what the API refuses: an empty or oversize id, an oversize payload, an unknown code. On
+-- the run and its events the numbers share one: every commit pays for each.
 -- Times are milliseconds since the Unix epoch.
 --
 -- Plans are made once, maybe while a table is empty, and then every index looks as good as any other. So each statement
@@ -39,16 +40,16 @@ CREATE TABLE run (
     workflow text COLLATE "C" NOT NULL CHECK (octet_length(workflow) BETWEEN 1 AND 128),
     version text COLLATE "C" NOT NULL CHECK (octet_length(version) BETWEEN 1 AND 128),
     status smallint NOT NULL CHECK (status BETWEEN 0 AND 7),
-    generation bigint NOT NULL CHECK (generation >= 0),
-    next bigint NOT NULL CHECK (next >= 0),
-    fence bigint NOT NULL CHECK (fence >= 0),
+    generation bigint NOT NULL,
+    next bigint NOT NULL,
+    fence bigint NOT NULL,
     owner bigint,
     claim bigint,
     ready_at bigint,
     priority smallint NOT NULL,
-    tries int NOT NULL CHECK (tries >= 0),
+    tries int NOT NULL,
     parent text COLLATE "C" CHECK (octet_length(parent) BETWEEN 1 AND 255),
-    parent_generation bigint CHECK (parent_generation >= 0),
+    parent_generation bigint,
     parent_key text COLLATE "C" CHECK (octet_length(parent_key) BETWEEN 1 AND 1024),
     parent_detached boolean,
     root text COLLATE "C" CHECK (octet_length(root) BETWEEN 1 AND 255),
@@ -56,13 +57,15 @@ CREATE TABLE run (
     finished_at bigint,
     note text,
     deleted_at bigint,
-    inbox_next bigint NOT NULL CHECK (inbox_next >= 0),
-    signals int NOT NULL CHECK (signals >= 0),
-    answered int NOT NULL CHECK (answered >= 0),
+    inbox_next bigint NOT NULL,
+    signals int NOT NULL,
+    answered int NOT NULL,
     side boolean NOT NULL,
     input bytea NOT NULL CHECK (octet_length(input) <= 16777216),
     PRIMARY KEY (seq),
-    UNIQUE (ns, id)
+    UNIQUE (ns, id),
+    CONSTRAINT run_numbers_check CHECK (generation >= 0 AND next >= 0 AND fence >= 0 AND tries >= 0 AND inbox_next >= 0
+        AND signals >= 0 AND answered >= 0 AND (parent_generation >= 0) IS NOT FALSE)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 CREATE INDEX run_claimable ON run (priority DESC, ready_at, seq)
     WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3;
@@ -88,15 +91,17 @@ CREATE TABLE run_input (
 CREATE TABLE event (
     ns int NOT NULL,
     run bigint NOT NULL,
-    generation bigint NOT NULL CHECK (generation >= 0),
-    idx bigint NOT NULL CHECK (idx >= 0),
-    kind int NOT NULL CHECK (kind BETWEEN 0 AND 65535),
-    version int NOT NULL CHECK (version BETWEEN 0 AND 65535),
+    generation bigint NOT NULL,
+    idx bigint NOT NULL,
+    kind int NOT NULL,
+    version int NOT NULL,
     key text COLLATE "C" CHECK (octet_length(key) BETWEEN 1 AND 1024),
     at bigint NOT NULL,
     meta bytea CHECK (octet_length(meta) <= 16777216),
     payload bytea CHECK (octet_length(payload) <= 16777216),
-    PRIMARY KEY (ns, run, generation, idx)
+    PRIMARY KEY (ns, run, generation, idx),
+    CONSTRAINT event_numbers_check CHECK (generation >= 0 AND idx >= 0 AND kind BETWEEN 0 AND 65535
+        AND version BETWEEN 0 AND 65535)
 );
 
 CREATE TABLE inbox (

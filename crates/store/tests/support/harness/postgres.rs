@@ -15,7 +15,10 @@ use super::sql::Dialect;
 const DIALECT: Dialect = Dialect {
     row: "seq",
     oversize: "convert_to(repeat('x', 16777217), 'UTF8')",
-    unchecked: |table, column| format!("ALTER TABLE {table} DROP CONSTRAINT {table}_{column}_check;"),
+    unchecked: |table, column| {
+        let own = format!("DROP CONSTRAINT IF EXISTS {table}_{column}_check");
+        format!("ALTER TABLE {table} {own}, DROP CONSTRAINT IF EXISTS {table}_numbers_check;")
+    },
 };
 
 /// The server to test against.
