@@ -5,8 +5,8 @@ use bytes::Bytes;
 use crate::commit::Snapshot;
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::id::Index;
-use crate::operation::Operations;
+use crate::id::{Index, Key};
+use crate::operation::{Operations, SharedName};
 
 /// What a program is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,14 @@ pub enum Input<'a> {
         index: Index,
         /// What happened.
         event: &'a Event,
+    },
+    /// Run this body now: everything it depends on is durable. Comes after the request to start the step or condition,
+    /// and again for each further attempt or check.
+    Execute {
+        /// Which step or condition.
+        key: &'a Key,
+        /// Which attempt or check, from 1.
+        attempt: u32,
     },
     /// Something a code body waited for may have happened: look again.
     Poll,
@@ -35,6 +43,9 @@ pub enum Progress {
     Finished(Bytes),
     /// The workflow failed.
     Failed(Failure),
+    /// The program did what no program may, such as wait for something outside the journal: the run parks with this
+    /// message.
+    Unsound(String),
 }
 
 /// A live authored workflow: no clock, no I/O, no randomness of its own.
@@ -69,7 +80,7 @@ pub enum Progress {
 ///             Input::Fact { event: Event::TimerFired { key }, .. } if Some(key) == self.sleep.as_ref() => {
 ///                 Progress::Finished(Bytes::from("\"rested\""))
 ///             }
-///             Input::Fact { .. } | Input::Poll => Progress::Blocked,
+///             Input::Fact { .. } | Input::Execute { .. } | Input::Poll => Progress::Blocked,
 ///         }
 ///     }
 ///
@@ -96,4 +107,9 @@ pub trait Program {
     /// The program's state, to go on from without replay; none for the code style. The snapshot's index is that of
     /// the last fact it was fed, plus one.
     fn snapshot(&self) -> Option<Snapshot>;
+
+    /// Names the author used at two places of one scope, as far as the program came.
+    fn shared_names(&self) -> &[SharedName] {
+        &[]
+    }
 }

@@ -1,6 +1,6 @@
 //! What passes between a driver and a program while the program runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
 use uuid::Uuid;
@@ -42,6 +42,7 @@ pub struct Operations {
     provided: Provided,
     drawn: u64,
     recorded: BTreeMap<Key, Recorded>,
+    closed: BTreeSet<Key>,
     waker: Option<Waker>,
     requested: Vec<Requested>,
 }
@@ -56,7 +57,7 @@ enum Recorded {
 impl Operations {
     /// With values from the world, an empty memory, and nothing requested.
     pub fn new(provided: Provided) -> Self {
-        Operations { provided, drawn: 0, recorded: BTreeMap::new(), waker: None, requested: Vec::new() }
+        Operations { provided, drawn: 0, recorded: BTreeMap::new(), closed: BTreeSet::new(), waker: None, requested: Vec::new() }
     }
 
     /// The same with newer values, for the next pass of a program that stays in memory.
@@ -76,9 +77,14 @@ impl Operations {
         self.waker.as_ref()
     }
 
-    /// Remembers a recorded answer, so that it is given again when the program asks; other events say nothing here.
-    /// To be called for every event of the journal before the program is replayed.
+    /// Remembers a recorded answer, so that it is given again when the program asks, and a scope whose end is
+    /// recorded; other events say nothing here. To be called for every event of the journal before the program is
+    /// replayed.
     pub fn remember(&mut self, event: &Event) {
+        if let Event::ScopeFinished { key, replay_inside: false, .. } | Event::ScopeFailed { key, .. } = event {
+            self.closed.insert(key.clone());
+            return;
+        }
         let (key, value) = if let Event::NowRecorded { key, value } = event {
             (key, Recorded::Now(*value))
         } else if let Event::UuidRecorded { key, value } = event {
@@ -89,6 +95,11 @@ impl Operations {
             return;
         };
         self.recorded.insert(key.clone(), value);
+    }
+
+    /// Whether a scope's end, with its result, is in the journal: its inside is not run again, only its end is fed.
+    pub fn is_closed(&self, scope: &Key) -> bool {
+        self.closed.contains(scope)
     }
 
     /// Requests an operation.
@@ -183,6 +194,21 @@ mod tests {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 200);
+    }
+
+    #[test]
+    fn a_scope_is_closed_by_its_recorded_end_unless_its_inside_is_replayed() {
+        let mut ops = operations(0, 1);
+        let finished = |name, replay_inside| {
+            let result = (!replay_inside).then(|| bytes::Bytes::from("1"));
+            Event::ScopeFinished { key: key(name), result, replay_inside, reason: None }
+        };
+        ops.remember(&finished("kept", false));
+        ops.remember(&finished("large", true));
+        ops.remember(&Event::ScopeFailed { key: key("failed"), error: crate::failure::Failure::new("error", "no") });
+        let closed: Vec<&str> =
+            ["kept", "large", "failed", "open"].into_iter().filter(|name| ops.is_closed(&key(name))).collect();
+        assert_eq!(closed, ["kept", "failed"]);
     }
 
     #[test]
