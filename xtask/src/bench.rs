@@ -8,15 +8,16 @@ use crate::usage::Usage;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
-        Some((what, rest)) if what == "store" => store(rest),
-        Some((what, _)) => Err(Usage::new(format!("there is no benchmark `{what}`; there is: store")).into()),
-        None => Err(Usage::new("`bench` needs to know what to measure: store").into()),
+        Some((what, rest)) if what == "store" => bench("outlast-store", "store", rest),
+        Some((what, rest)) if what == "engine" => bench("outlast", "engine", rest),
+        Some((what, _)) => Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine")).into()),
+        None => Err(Usage::new("`bench` needs to know what to measure: store, engine").into()),
     }
 }
 
-fn store(args: &[String]) -> Result<()> {
+fn bench(package: &str, name: &str, args: &[String]) -> Result<()> {
     let cluster = Cluster::start()?;
-    let mut command = cargo(&["bench", "--package", "outlast-store", "--all-features", "--bench", "store", "--"]);
+    let mut command = cargo(&["bench", "--package", package, "--all-features", "--bench", name, "--"]);
     command.args(args).envs(cluster.variables());
     process::run(&mut command, CtrlC::EndsUs)
 }

@@ -29,7 +29,7 @@ Usage: cargo xtask <command>
   test [--quick]                 everything CI checks; sets up what it needs. --quick: the inner loop, smaller counts
   postgres [-- command…]         a private PostgreSQL for one command, or until Ctrl-C
   tidy                           the rules of the design that no compiler checks
-  bench store [args…]            the store benchmark, one JSON object per line
+  bench store|engine [args…]     a benchmark, one JSON object per line
   soak [--minutes N] [--cases N] [--seed N]
                                  the randomised tests with large counts and fresh seeds; --seed repeats one round
   help                           this text
@@ -96,8 +96,8 @@ mod tests {
         check_usage(&["tset"], "there is no command `tset`");
         check_usage(&["test", "--fast"], "`test` does not take `--fast`");
         check_usage(&["tidy", "now"], "`tidy` does not take `now`");
-        check_usage(&["bench"], "`bench` needs to know what to measure: store");
-        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there is: store");
+        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine");
+        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine");
         check_usage(&["postgres", "psql"], "put `--` before the command: cargo xtask postgres -- psql");
         check_usage(&["soak", "--minutes"], "`--minutes` needs a number");
         check_usage(&["soak", "--minutes", "soon"], "`--minutes` needs a number, not `soon`");

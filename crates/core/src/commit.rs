@@ -35,6 +35,21 @@ pub enum TimerKind {
 }
 
 impl TimerKind {
+    /// The name under which it stands in an inbox.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimerKind::Delay => "delay",
+            TimerKind::Timeout => "timeout",
+            TimerKind::Retry => "retry",
+            TimerKind::Heartbeat => "heartbeat",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<TimerKind> {
+        (0..4).filter_map(TimerKind::from_code).find(|kind| kind.name() == name)
+    }
+
     /// The stable number stores keep.
     pub fn code(self) -> i16 {
         self as i16
@@ -287,6 +302,45 @@ impl Commit {
             snapshot: None,
             then: Then::Continue,
         }
+    }
+
+    /// The one event of a commit that does nothing else: by far the most frequent kind, which stores may write faster.
+    pub fn plain_event(&self) -> Option<&Record> {
+        let [event] = self.events.as_slice() else { return None };
+        // Every field is named, so that what a commit may learn to do is not overlooked here.
+        let Commit {
+            run: _,
+            fence: _,
+            expected: _,
+            events: _,
+            timers,
+            timers_cancelled,
+            timers_fired,
+            waits,
+            waits_closed,
+            tasks,
+            tasks_cancelled,
+            children,
+            deliveries,
+            consumed,
+            attributes,
+            snapshot,
+            then,
+        } = self;
+        let alone = *then == Then::Continue
+            && timers.is_empty()
+            && timers_cancelled.is_empty()
+            && timers_fired.is_empty()
+            && waits.is_empty()
+            && waits_closed.is_empty()
+            && tasks.is_empty()
+            && tasks_cancelled.is_empty()
+            && children.is_empty()
+            && deliveries.is_empty()
+            && consumed.is_empty()
+            && attributes.is_empty()
+            && snapshot.is_none();
+        alone.then_some(event)
     }
 }
 

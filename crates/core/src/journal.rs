@@ -84,9 +84,9 @@ pub enum JournalError {
     },
 }
 
-/// An operation that was started and not yet settled.
+/// What is recorded about an operation: for [`Journal::open`], one that is started and not yet settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenOperation {
+pub struct RecordedOperation {
     /// Which.
     pub key: Key,
     /// What it is.
@@ -105,7 +105,10 @@ impl Journal {
 
     /// A stored journal, from its first event on.
     pub fn load(records: impl IntoIterator<Item = (Index, Record)>) -> Result<Journal, JournalError> {
+        let records = records.into_iter();
         let mut journal = Journal::new();
+        journal.events.reserve(records.size_hint().0);
+        journal.law.reserve(records.size_hint().0);
         for (index, record) in records {
             let event = Event::decode(&record).map_err(|source| JournalError::Undecodable { index, source })?;
             journal.append(index, event)?;
@@ -147,8 +150,13 @@ impl Journal {
     }
 
     /// Operations that are started and not settled, in the order in which they began. None when the journal is over.
-    pub fn open(&self) -> Vec<OpenOperation> {
+    pub fn open(&self) -> Vec<RecordedOperation> {
         self.law.open()
+    }
+
+    /// What is recorded about an operation; none if nothing is.
+    pub fn operation(&self, key: &Key) -> Option<RecordedOperation> {
+        self.law.operation(key)
     }
 
     /// Whether an operation is started and not settled.

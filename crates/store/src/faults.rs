@@ -21,6 +21,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
@@ -72,7 +73,11 @@ struct State {
     plans: Vec<Plan>,
     log: Vec<&'static str>,
     landed: usize,
+    /// Calls that have begun and not ended.
+    under_way: usize,
     crashed: bool,
+    /// Who wants to know when a fault happens.
+    watcher: Option<Waker>,
     /// What became of the commits whose senders were left in doubt.
     doubts: BTreeMap<TxnId, Resolution>,
 }
@@ -82,6 +87,14 @@ enum Fate {
     Pass,
     Fail { call: u64, fault: Fault },
     Dead,
+}
+
+struct UnderWay<'s>(&'s FaultStore);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.state().under_way -= 1;
+    }
 }
 
 impl FaultStore {
@@ -117,6 +130,16 @@ impl FaultStore {
         self.state().landed
     }
 
+    /// Calls this waker when the next fault happens.
+    pub fn notify(&self, watcher: &Waker) {
+        self.state().watcher = Some(watcher.clone());
+    }
+
+    /// How many calls have begun and not ended; one whose future was dropped has ended.
+    pub fn under_way(&self) -> usize {
+        self.state().under_way
+    }
+
     /// Whether the process that uses this store counts as dead.
     pub fn has_crashed(&self) -> bool {
         self.state().crashed
@@ -137,7 +160,16 @@ impl FaultStore {
         let Some(place) = state.plans.iter().position(|plan| plan.at == call) else { return Fate::Pass };
         let Plan { fault, .. } = state.plans.remove(place);
         state.landed += 1;
+        if let Some(watcher) = state.watcher.take() {
+            watcher.wake();
+        }
         Fate::Fail { call, fault }
+    }
+
+    /// Counts a call as under way, until the answer is dropped.
+    fn enter(&self) -> UnderWay<'_> {
+        self.state().under_way += 1;
+        UnderWay(self)
     }
 
     fn crash(&self) {
@@ -152,6 +184,7 @@ impl FaultStore {
     {
         Box::pin(async move {
             let fate = self.begin(name);
+            let _under_way = self.enter();
             let answer = match fate {
                 Fate::Pass | Fate::Fail { fault: Fault::AppliedThenError | Fault::AppliedThenCrash, .. } => {
                     call(&*self.inner).await
@@ -176,6 +209,7 @@ impl FaultStore {
     /// As [`FaultStore::pass`], but a commit's sender may be left in doubt.
     async fn pass_commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, CommitError>> {
         let items = commits.len();
+        let _under_way = self.enter();
         match self.begin("commit") {
             Fate::Pass => {
                 let answers = self.inner.commit(commits).await;
@@ -347,6 +381,10 @@ impl Store for FaultStore {
 
     fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>> {
         self.pass("namespaces", 1, move |store| store.namespaces())
+    }
+
+    fn secret(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>> {
+        self.pass("secret", 1, move |store| store.secret())
     }
 
     fn get(&self, run: RunKey) -> BoxFuture<'_, Result<RunView, StoreError>> {

@@ -114,6 +114,9 @@ pub trait Store: Send + Sync + 'static {
     /// All namespaces, by name.
     fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>>;
 
+    /// Random bytes made with the database and never changed: whoever opens it gets the same. Tokens are made with it.
+    fn secret(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>>;
+
     // Questions.
 
     /// One run. A deleted one answers [`StoreError::Deleted`].

@@ -63,6 +63,7 @@ impl MemoryStore {
 #[derive(Debug)]
 struct State {
     clock: Clock,
+    secret: [u8; 32],
     namespaces: BTreeSet<Namespace>,
     leases: BTreeMap<LeaseId, (NodeId, Timestamp)>,
     runs: BTreeMap<RunKey, RunRow>,
@@ -83,10 +84,19 @@ struct State {
     owned: BTreeSet<(LeaseId, i64)>,
 }
 
+fn random_bytes() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let (low, high) = bytes.split_at_mut(16);
+    low.copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+    high.copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+    bytes
+}
+
 impl State {
     fn new(clock: Clock) -> Self {
         State {
             clock,
+            secret: random_bytes(),
             namespaces: BTreeSet::from([Namespace::default_namespace()]),
             leases: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -332,6 +342,10 @@ impl Store for MemoryStore {
 
     fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>> {
         Box::pin(async move { Ok(self.state().namespaces.iter().cloned().collect()) })
+    }
+
+    fn secret(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>> {
+        Box::pin(async move { Ok(self.state().secret) })
     }
 
     fn get(&self, run: RunKey) -> BoxFuture<'_, Result<RunView, StoreError>> {

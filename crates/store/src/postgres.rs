@@ -329,6 +329,10 @@ impl Store for PostgresStore {
         })
     }
 
+    fn secret(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>> {
+        self.own(|core| async move { query::secret(&core).await })
+    }
+
     fn get(&self, run: RunKey) -> BoxFuture<'_, Result<RunView, StoreError>> {
         self.own(|core| async move { query::get(&core, &run).await })
     }

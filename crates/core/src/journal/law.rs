@@ -1,11 +1,12 @@
 //! Which event may follow which.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use super::OpenOperation;
+use super::RecordedOperation;
 use super::flow::Flow;
 use super::role::{Attempt, Role, role, subject};
 use crate::event::{Class, Event, Kind};
@@ -123,7 +124,10 @@ pub enum Illegal {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Law {
     phase: Phase,
-    operations: BTreeMap<Key, Track>,
+    /// Only ever asked for one key: its order means nothing.
+    operations: FxHashMap<Key, Track>,
+    /// Those that are open, in key order.
+    open: BTreeSet<Key>,
     flow: Flow,
 }
 
@@ -162,6 +166,11 @@ enum Stage {
 const NO_ATTEMPT: u64 = 1;
 
 impl Law {
+    /// Makes room for so many events.
+    pub(super) fn reserve(&mut self, events: usize) {
+        self.operations.reserve(events);
+    }
+
     /// Checks `event` and takes note of it; changes nothing if it is refused.
     pub(super) fn admit(&mut self, index: Index, event: &Event, before: &[Event]) -> Result<(), Illegal> {
         self.check_class_and_phase(event)?;
@@ -230,6 +239,11 @@ impl Law {
         if next.kind == OperationKind::Scope && next.stage != Stage::Open {
             self.orphan_below(key);
         }
+        if next.stage == Stage::Open {
+            self.open.insert(key.clone());
+        } else if known.is_some() {
+            self.open.remove(key);
+        }
         self.operations.insert(key.clone(), next);
         Ok(())
     }
@@ -239,8 +253,10 @@ impl Law {
         // '0' is the character after '/', so that the range holds exactly the keys that begin with "scope/".
         let (low, high) = (format!("{scope}/"), format!("{scope}0"));
         let below = (Bound::Included(low.as_str()), Bound::Excluded(high.as_str()));
-        for (_, track) in self.operations.range_mut::<str, _>(below) {
-            if track.stage == Stage::Open {
+        let orphans: Vec<Key> = self.open.range::<str, _>(below).cloned().collect();
+        for key in orphans {
+            self.open.remove(&key);
+            if let Some(track) = self.operations.get_mut(&key) {
                 track.stage = Stage::Orphaned;
             }
         }
@@ -257,13 +273,13 @@ impl Law {
         }
     }
 
-    pub(super) fn open(&self) -> Vec<OpenOperation> {
+    pub(super) fn open(&self) -> Vec<RecordedOperation> {
         if self.is_over() {
             return Vec::new();
         }
-        let tracks = self.operations.iter().filter(|(_, track)| track.stage == Stage::Open);
-        let mut open: Vec<OpenOperation> = tracks
-            .map(|(key, track)| OpenOperation {
+        let tracks = self.open.iter().filter_map(|key| Some((key, self.operations.get(key)?)));
+        let mut open: Vec<RecordedOperation> = tracks
+            .map(|(key, track)| RecordedOperation {
                 key: key.clone(),
                 kind: track.kind,
                 since: track.since,
@@ -274,8 +290,13 @@ impl Law {
         open
     }
 
+    pub(super) fn operation(&self, key: &Key) -> Option<RecordedOperation> {
+        let track = self.operations.get(key)?;
+        Some(RecordedOperation { key: key.clone(), kind: track.kind, since: track.since, latest: track.latest })
+    }
+
     pub(super) fn is_open(&self, key: &Key) -> bool {
-        !self.is_over() && self.operations.get(key).is_some_and(|track| track.stage == Stage::Open)
+        !self.is_over() && self.open.contains(key)
     }
 
     pub(super) fn is_paused(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Keys: how an operation is recognised when its run is replayed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -55,16 +56,19 @@ impl Keys {
         if name.is_empty() {
             return Err(InvalidId::Empty { what: "operation name" });
         }
-        let base = path(scope, &escape(name));
+        let base = path(scope, escape(name));
         // Checked before it is counted: a name that was refused has not been used.
-        let first_key = Key::new(&base)?;
-        let used = self.used.entry(base).or_default();
+        let Some(used) = self.used.get_mut(&*base) else {
+            let key = Key::new(&base)?;
+            self.used.insert(base.into_owned(), Used { count: 1, first: at });
+            return Ok(key);
+        };
+        let key = Key::new(format!("{base}#{}", used.count + 1))?;
         used.count += 1;
-        let key = if used.count == 1 { first_key.clone() } else { Key::new(format!("{first_key}#{}", used.count))? };
         match (&used.first, at) {
             (None, at) => used.first = at,
             (Some(first), Some(second)) if *first != second => {
-                let report = SharedName { name: first_key.into(), first: first.clone(), second };
+                let report = SharedName { name: base.into_owned(), first: first.clone(), second };
                 if !self.shared.contains(&report) {
                     self.shared.push(report);
                 }
@@ -85,7 +89,7 @@ impl Keys {
             None => format!("__{}", kind.name()),
             Some(detail) => format!("__{}-{}", kind.name(), escape(detail)),
         };
-        let base = path(scope, &name);
+        let base = path(scope, Cow::Owned(name)).into_owned();
         let count = self.used.get(&base).map_or(0, |used| used.count);
         let key = Key::new(format!("{base}-{count}"))?;
         self.used.entry(base).or_default().count += 1;
@@ -109,15 +113,18 @@ pub fn ancestors(key: &Key) -> impl Iterator<Item = &str> {
     key.match_indices('/').map(|(end, _)| &key[..end])
 }
 
-fn path(scope: Option<&Key>, name: &str) -> String {
+fn path<'n>(scope: Option<&Key>, name: Cow<'n, str>) -> Cow<'n, str> {
     match scope {
-        None => name.to_owned(),
-        Some(scope) => format!("{scope}/{name}"),
+        None => name,
+        Some(scope) => Cow::Owned(format!("{scope}/{name}")),
     }
 }
 
 /// A name that cannot be taken for a scope path, a repeated name or an unnamed operation.
-fn escape(name: &str) -> String {
+fn escape(name: &str) -> Cow<'_, str> {
+    if !name.contains(['/', '#', '%']) && !name.starts_with("__") {
+        return Cow::Borrowed(name);
+    }
     let mut escaped = String::with_capacity(name.len());
     for (position, letter) in name.char_indices() {
         match letter {
@@ -128,7 +135,7 @@ fn escape(name: &str) -> String {
             other => escaped.push(other),
         }
     }
-    escaped
+    Cow::Owned(escaped)
 }
 
 #[cfg(test)]

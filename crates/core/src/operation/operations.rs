@@ -1,5 +1,6 @@
 //! What passes between a driver and a program while the program runs.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
@@ -57,7 +58,14 @@ enum Recorded {
 impl Operations {
     /// With values from the world, an empty memory, and nothing requested.
     pub fn new(provided: Provided) -> Self {
-        Operations { provided, drawn: 0, recorded: BTreeMap::new(), closed: BTreeSet::new(), waker: None, requested: Vec::new() }
+        Operations {
+            provided,
+            drawn: 0,
+            recorded: BTreeMap::new(),
+            closed: BTreeSet::new(),
+            waker: None,
+            requested: Vec::new(),
+        }
     }
 
     /// The same with newer values, for the next pass of a program that stays in memory.
@@ -98,7 +106,10 @@ impl Operations {
     }
 
     /// Whether a scope's end, with its result, is in the journal: its inside is not run again, only its end is fed.
-    pub fn is_closed(&self, scope: &Key) -> bool {
+    pub fn is_closed<Q: Ord + ?Sized>(&self, scope: &Q) -> bool
+    where
+        Key: Borrow<Q>,
+    {
         self.closed.contains(scope)
     }
 
@@ -139,6 +150,12 @@ impl Operations {
         };
         self.request(Operation::RecordRandom { key, value }, location);
         value
+    }
+
+    /// Takes what was requested since the last time, in order. What `into` held before is dropped; its room is kept.
+    pub fn take_into(&mut self, into: &mut Vec<Requested>) {
+        into.clear();
+        std::mem::swap(into, &mut self.requested);
     }
 
     /// Takes what was requested since the last time, in order.
@@ -199,7 +216,7 @@ mod tests {
     #[test]
     fn a_scope_is_closed_by_its_recorded_end_unless_its_inside_is_replayed() {
         let mut ops = operations(0, 1);
-        let finished = |name, replay_inside| {
+        let finished = |name, replay_inside: bool| {
             let result = (!replay_inside).then(|| bytes::Bytes::from("1"));
             Event::ScopeFinished { key: key(name), result, replay_inside, reason: None }
         };

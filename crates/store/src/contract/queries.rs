@@ -29,6 +29,7 @@ super::stories! {
     awaiting_of_an_unknown_run_is_an_error,
     namespaces_are_listed_by_name_and_default_is_there,
     namespace_is_new_once,
+    secret_is_the_same_for_everybody,
 }
 
 fn all() -> Filter {
@@ -331,6 +332,13 @@ async fn namespaces_are_listed_by_name_and_default_is_there(s: Scene<'_>) {
     }
     let expected = ["B", "a", "b", "default", "é"].map(namespace);
     assert_eq!(other.namespaces().await.unwrap(), expected, "by bytes");
+}
+
+async fn secret_is_the_same_for_everybody(s: Scene<'_>) {
+    let other = s.other().await;
+    let secret = s.store.secret().await.unwrap();
+    assert_eq!(other.secret().await.unwrap(), secret);
+    assert_ne!(secret, [0; 32]);
 }
 
 async fn namespace_is_new_once(s: Scene<'_>) {

@@ -129,20 +129,10 @@ pub(crate) fn fire_timer(rows: &mut dyn Rows, run: &RunKey, timer: &TimerRef) ->
         Some(_) | None => return Ok(false),
     }
     rows.remove_timer(&run, timer)?;
-    let name = timer_name(timer.kind);
-    let item = Item { key: Some(&timer.key), name: Some(name), delivery: None, meta: &None, payload: &None };
+    let name = Some(timer.kind.name());
+    let item = Item { key: Some(&timer.key), name, delivery: None, meta: &None, payload: &None };
     push(rows, &run, InboxKind::Timer, item)?;
     Ok(true)
-}
-
-/// The name under which a timer's kind stands in the inbox.
-pub(crate) fn timer_name(kind: TimerKind) -> &'static str {
-    match kind {
-        TimerKind::Delay => "delay",
-        TimerKind::Timeout => "timeout",
-        TimerKind::Retry => "retry",
-        TimerKind::Heartbeat => "heartbeat",
-    }
 }
 
 /// A task's end, as its worker leaves it for the run that awaits it.

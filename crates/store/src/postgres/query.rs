@@ -37,6 +37,8 @@ const COUNT: &str = "SELECT status, count(*) FROM run WHERE ns = $1 AND deleted_
 
 const SCHEDULES: &str = "SELECT ns, id, spec, next_at FROM schedule WHERE ns = $1 ORDER BY id";
 const REMOVE_SCHEDULE: &str = "DELETE FROM schedule WHERE ns = $1 AND id = $2 RETURNING id";
+const SECRET: &str = "SELECT value FROM secret WHERE id = 1";
+
 const DUE_SCHEDULES: &str = "SELECT s.ns, s.id, s.spec, s.next_at FROM schedule s \
      WHERE s.next_at IS NOT NULL AND s.next_at <= \
      coalesce($1::bigint, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) \
@@ -54,6 +56,13 @@ pub(super) async fn live(core: &Core, session: &mut Session, key: &RunKey) -> Re
         Some(_) => Err(StoreError::Deleted(key.clone()).into()),
         None => Ok((ns, run)),
     }
+}
+
+pub(super) async fn secret(core: &Core) -> Result<[u8; 32], StoreError> {
+    let mut session = Session::begin(&core.pool).await?;
+    let rows = session.ask(SECRET, vec![]).await?;
+    let secret = rows.first().and_then(|row| row.try_get::<_, &[u8]>(0).ok()).and_then(|bytes| bytes.try_into().ok());
+    secret.ok_or_else(|| StoreError::corrupt("the table of the secret", "it has not one row of 32 bytes"))
 }
 
 pub(super) async fn get(core: &Core, key: &RunKey) -> Result<RunView, StoreError> {

@@ -1,7 +1,7 @@
 //! Everything that changes rows by name: what it needs, and which piece of shared logic does it.
 
 use bytes::Bytes;
-use outlast_core::commit::{Commit, Delivery, NewRun, Signal, StandaloneTask, TaskOutcome, Then};
+use outlast_core::commit::{Commit, Delivery, NewRun, Signal, StandaloneTask, TaskOutcome};
 use outlast_core::id::{RunKey, TxnId};
 use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
@@ -75,42 +75,9 @@ impl Work for Commit {
     }
 
     fn as_advance(&self, limits: &Limits) -> Option<Advance<'_>> {
-        let [event] = self.events.as_slice() else { return None };
-        // Every field is named, so that what a commit may learn to do is not overlooked here.
-        let Commit {
-            run,
-            fence,
-            expected,
-            events: _,
-            timers,
-            timers_cancelled,
-            timers_fired,
-            waits,
-            waits_closed,
-            tasks,
-            tasks_cancelled,
-            children,
-            deliveries,
-            consumed,
-            attributes,
-            snapshot,
-            then,
-        } = self;
-        let alone = *then == Then::Continue
-            && timers.is_empty()
-            && timers_cancelled.is_empty()
-            && timers_fired.is_empty()
-            && waits.is_empty()
-            && waits_closed.is_empty()
-            && tasks.is_empty()
-            && tasks_cancelled.is_empty()
-            && children.is_empty()
-            && deliveries.is_empty()
-            && consumed.is_empty()
-            && attributes.is_empty()
-            && snapshot.is_none();
+        let event = self.plain_event()?;
         let fits = limits.check_events(1).is_ok() && limits.check_payload("an event", event.payload_bytes()).is_ok();
-        (alone && fits).then_some(Advance { run, fence: *fence, expected: *expected, event })
+        fits.then_some(Advance { run: &self.run, fence: self.fence, expected: self.expected, event })
     }
 
     fn advanced(&self, at: Timestamp) -> Option<Committed> {

@@ -261,6 +261,11 @@ impl Query<'_> {
         Ok(found)
     }
 
+    pub(super) fn secret(&mut self) -> Result<[u8; 32], Fault> {
+        let sql = "SELECT value FROM secret WHERE id = 1";
+        Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+
     pub(super) fn namespaces(&mut self) -> Result<Vec<Namespace>, Fault> {
         let mut statement = self.connection.prepare_cached("SELECT name FROM namespace ORDER BY name")?;
         let names = statement.query_map([], |row| {

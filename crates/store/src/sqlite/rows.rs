@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use outlast_core::commit::{InboxItem, InboxKind, Snapshot, TimerRef};
 use outlast_core::id::{
-    AttributeName, DeliveryId, Generation, InboxId, Index, Key, LeaseId, Namespace, RunKey, ScheduleId, SignalName,
-    TaskId,
+    AttributeName, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, RunKey, ScheduleId,
+    SignalName, TaskId,
 };
 use outlast_core::record::Record;
 use outlast_core::time::{Timestamp, millis};
@@ -100,6 +100,41 @@ impl<'c> SqliteRows<'c> {
     pub(super) fn ns(&mut self, namespace: &Namespace) -> Result<i64, Fault> {
         let unknown = || Fault::Failed(StoreError::UnknownNamespace(namespace.clone()));
         self.names.number(self.connection, namespace)?.ok_or_else(unknown)
+    }
+
+    /// Appends one event to a run that is owned, under this fence, at this index; whether it is.
+    pub(super) fn advance(
+        &mut self,
+        run: &RunKey,
+        fence: Fence,
+        expected: Index,
+        event: &Record,
+    ) -> Result<bool, Fault> {
+        let Some(ns) = self.names.number(self.connection, &run.namespace)? else { return Ok(false) };
+        let params = params![ns, run.id.as_str(), signed(fence.0), signed(expected.0)];
+        let found =
+            self.one(statements::ADVANCING, params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+        let Some((row, generation)) = found else { return Ok(false) };
+        let sql = "UPDATE run SET next = ?2, tries = ?3 WHERE row = ?1";
+        self.execute(sql, params![row, signed(expected.next().0), 0])?;
+        self.insert_event(ns, row, generation, expected, event)?;
+        Ok(true)
+    }
+
+    fn insert_event(&self, ns: i64, row: i64, generation: i64, index: Index, event: &Record) -> Result<(), Fault> {
+        self.connection.prepare_cached(statements::INSERT_EVENT)?.execute(params![
+            ns,
+            row,
+            generation,
+            signed(index.0),
+            event.kind,
+            event.version,
+            event.key.as_ref().map(|key| key.as_str()),
+            event.at.as_millis(),
+            blob(event.meta.as_ref()),
+            blob(event.payload.as_ref()),
+        ])?;
+        Ok(())
     }
 
     fn task_where(&mut self, namespace: &Namespace, sql: &str, params: impl Params) -> Result<Option<TaskRow>, Fault> {
@@ -231,20 +266,8 @@ impl Rows for SqliteRows<'_> {
 
     fn append(&mut self, run: &RunRow, first: Index, events: &[Record]) -> Result<(), Fault> {
         let ns = self.ns(&run.key.namespace)?;
-        let mut statement = self.connection.prepare_cached(statements::INSERT_EVENT)?;
         for (index, event) in (first.0..).zip(events) {
-            statement.execute(params![
-                ns,
-                run.row,
-                signed(run.generation.0),
-                signed(index),
-                event.kind,
-                event.version,
-                event.key.as_ref().map(|key| key.as_str()),
-                event.at.as_millis(),
-                blob(event.meta.as_ref()),
-                blob(event.payload.as_ref()),
-            ])?;
+            self.insert_event(ns, run.row, signed(run.generation.0), Index(index), event)?;
         }
         Ok(())
     }

@@ -5,6 +5,13 @@ CREATE TABLE namespace (
 ) STRICT;
 INSERT INTO namespace (id, name) VALUES (1, 'default');
 
+-- Made once; tokens that nobody else can guess are made with it.
+CREATE TABLE secret (
+    id    INTEGER PRIMARY KEY CHECK (id = 1),
+    value BLOB NOT NULL CHECK (length(value) = 32)
+) STRICT;
+INSERT INTO secret (id, value) VALUES (1, randomblob(32));
+
 CREATE TABLE lease (
     id    INTEGER PRIMARY KEY AUTOINCREMENT,
     node  TEXT NOT NULL CHECK (length(CAST(node AS BLOB)) BETWEEN 1 AND 128),

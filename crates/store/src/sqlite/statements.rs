@@ -4,6 +4,10 @@ use super::decode::{event_columns, inbox_columns, run_columns, task_columns, wai
 
 pub(super) const RUN_BY_ID: &str = concat!("SELECT ", run_columns!(), " FROM run WHERE ns = ?1 AND id = ?2");
 
+/// A run that a plain commit may advance: the conditions of the shared logic, and nothing about the row is damaged.
+pub(super) const ADVANCING: &str = "SELECT row, generation FROM run WHERE ns = ?1 AND id = ?2 AND fence = ?3 AND next = ?4 \
+     AND status = 1 AND owner IS NOT NULL AND deleted_at IS NULL AND workflow <> '' AND version <> ''";
+
 pub(super) const INSERT_RUN: &str = "INSERT INTO run (ns, id, workflow, version, status, generation, next, fence, owner, \
      claim, ready_at, priority, tries, parent, parent_generation, parent_key, detached, root, created_at, inbox_next, \
      signals, answered, side, input) \

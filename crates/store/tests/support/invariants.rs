@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_core::commit::{InboxItem, InboxKind, Status};
 use outlast_core::event::{Event, Kind};
 use outlast_core::id::{DeliveryId, Generation, Index, Key, Namespace, RunKey, SignalName};
-use outlast_core::journal::{Journal, OpenOperation};
+use outlast_core::journal::{Journal, RecordedOperation};
 use outlast_core::operation::OperationKind;
 use outlast_core::record::Record;
 use outlast_store::{Awaited, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, TaskView};
@@ -208,7 +208,7 @@ fn rows_and_journal_agree(run: &RunState) -> Verdict {
             return Err(format!("{awaited:?} is there, and the journal knows no such open operation"));
         }
     }
-    for OpenOperation { key, kind, .. } in journal.open() {
+    for RecordedOperation { key, kind, .. } in journal.open() {
         let has = |row: fn(&Awaited) -> Option<&Key>, facts: &[InboxKind]| {
             let fact = |item: &InboxItem| item.key.as_ref() == Some(&key) && facts.contains(&item.kind);
             run.awaiting.iter().any(|awaited| row(awaited) == Some(&key)) || run.inbox.iter().any(fact)

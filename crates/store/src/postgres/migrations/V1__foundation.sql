@@ -14,6 +14,14 @@ CREATE TABLE namespace (
 );
 INSERT INTO namespace (name) VALUES ('default');
 
+-- Made once; tokens that nobody else can guess are made with it. A random UUID has 122 random bits.
+CREATE TABLE secret (
+    id int PRIMARY KEY CHECK (id = 1),
+    value bytea NOT NULL CHECK (octet_length(value) = 32)
+);
+INSERT INTO secret (id, value)
+    VALUES (1, decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'));
+
 -- One row per node name: registering locks it, so that of two registrations at once one ends the other's lease.
 CREATE TABLE node (
     name text COLLATE "C" PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 128)

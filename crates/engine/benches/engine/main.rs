@@ -1,0 +1,207 @@
+//! `cargo xtask bench engine`: whole workflows against a storage-only ceiling, all in one run on one disk.
+//!
+//! One JSON object per line: `{"bench","store","value","unit","bare","ratio"}`. The ceiling writes just the rows a journal
+//! must have, in ideal groups, with no workflow at all. Every commit is durable (SQLite `synchronous=FULL`, PostgreSQL
+//! `fsync=on`) before it is acknowledged. For W1 and W2 the ratio is ours to the ceiling and more is better; for W3, W4 and
+//! W6 it is our time to the bare time and less is better.
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+#![expect(clippy::unwrap_used, reason = "a benchmark stops at the first error")]
+
+mod ceiling_postgres;
+mod ceiling_sqlite;
+mod report;
+mod sleepers;
+mod workflows;
+mod workloads;
+
+use std::path::{Path, PathBuf};
+
+use outlast::Outlast;
+
+use report::{Report, median};
+
+/// Samples per figure; ours and bare take turns.
+const ROUNDS: usize = 5;
+
+struct Options {
+    stores: Vec<String>,
+    benches: Vec<String>,
+    sleepers: usize,
+}
+
+/// Where an engine of the benchmark keeps its runs.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Sqlite(PathBuf),
+    Postgres { url: String, schema: String },
+}
+
+impl Place {
+    pub(crate) async fn engine(&self) -> Outlast {
+        match self {
+            Place::Sqlite(path) => Outlast::sqlite(path),
+            Place::Postgres { url, schema } => {
+                let options = outlast_store::PostgresOptions { schema: Some(schema.clone()), ..Default::default() };
+                let store = outlast_store::PostgresStore::connect(url, options).await.unwrap();
+                Outlast::store(std::sync::Arc::new(store))
+            }
+        }
+    }
+
+    /// Another one beside it, empty.
+    pub(crate) fn fresh_sibling(&self) -> Place {
+        match self {
+            Place::Sqlite(file) => Place::Sqlite(file.with_extension("second.db")),
+            Place::Postgres { url, schema } => Place::Postgres { url: url.clone(), schema: format!("{schema}_second") },
+        }
+    }
+
+    fn fresh(&self, name: &str) -> Place {
+        match self {
+            Place::Sqlite(dir) => Place::Sqlite(dir.join(format!("{name}.db"))),
+            Place::Postgres { url, schema } => {
+                Place::Postgres { url: url.clone(), schema: format!("{schema}_{}", name.to_lowercase()) }
+            }
+        }
+    }
+}
+
+fn main() {
+    let Some(options) = options() else {
+        eprintln!("usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|…|W6] [--sleepers N]");
+        std::process::exit(2);
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let dir = std::env::var_os("OUTLAST_BENCH_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    let dir = tempfile::Builder::new().prefix("outlast-bench-").tempdir_in(dir).unwrap();
+    if wants(&options.stores, "sqlite") {
+        runtime.block_on(sqlite(&options, dir.path()));
+    }
+    if wants(&options.stores, "postgres") {
+        match std::env::var("OUTLAST_TEST_POSTGRES") {
+            Ok(url) => runtime.block_on(postgres(&options, &url)),
+            Err(_) => eprintln!("postgres is left out: run `cargo xtask bench engine`, or set OUTLAST_TEST_POSTGRES"),
+        }
+    }
+}
+
+fn options() -> Option<Options> {
+    let mut options = Options { stores: Vec::new(), benches: Vec::new(), sleepers: 100_000 };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--store" => options.stores.push(args.next()?),
+            "--only" => options.benches.push(args.next()?),
+            "--sleepers" => options.sleepers = args.next()?.parse().ok()?,
+            // Cargo says so to every benchmark.
+            "--bench" => {}
+            _ => return None,
+        }
+    }
+    Some(options)
+}
+
+fn wants(chosen: &[String], name: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|choice| choice == name)
+}
+
+async fn sqlite(options: &Options, dir: &Path) {
+    let place = Place::Sqlite(dir.to_owned());
+    let mut ceiling = ceiling_sqlite::Ceiling::open(&dir.join("ceiling.db"));
+    let report = Report { store: "sqlite" };
+    if wants(&options.benches, "W1") {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(ceiling.w1());
+            ours.push(workloads::w1(&place.fresh("w1")).await);
+        }
+        report.against("W1", median(&ours), median(&bare), "steps/s");
+    }
+    if wants(&options.benches, "W2") {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(ceiling.w2());
+            ours.push(workloads::w2(&place.fresh("w2")).await);
+        }
+        report.against("W2", median(&ours), median(&bare), "runs/s");
+    }
+    if wants(&options.benches, "W3") {
+        let bare = ceiling.w3();
+        let ours = workloads::w3(&place.fresh("w3")).await;
+        report.against("W3", ours.p50, bare, "ms p50");
+        report.plain("W3_p99", ours.p99, "ms");
+    }
+    if wants(&options.benches, "W4") {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(ceiling.w4());
+            ours.push(workloads::w4(&place.fresh("w4")).await);
+        }
+        report.against("W4", median(&ours), median(&bare), "ms");
+    }
+    if wants(&options.benches, "W5") {
+        sleepers::w5(&place.fresh("w5"), &report, options.sleepers).await;
+    }
+    if wants(&options.benches, "W6") {
+        let path = place.fresh("w6");
+        let Place::Sqlite(file) = &path else { return };
+        workloads::prepare_w6(&path).await;
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS * 4 {
+            bare.push(ceiling_sqlite::read_journal(file, workloads::W6_STEPS));
+            ours.push(workloads::w6(&path).await);
+        }
+        report.against("W6", median(&ours), median(&bare), "ms");
+    }
+}
+
+async fn postgres(options: &Options, url: &str) {
+    let schema = format!("engine_{}", std::process::id());
+    let place = Place::Postgres { url: url.to_owned(), schema };
+    let mut ceiling = ceiling_postgres::Ceiling::connect(url).await;
+    let report = Report { store: "postgres" };
+    if wants(&options.benches, "W1") {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(ceiling.w1().await);
+            ours.push(workloads::w1(&place.fresh("w1")).await);
+        }
+        report.against("W1", median(&ours), median(&bare), "steps/s");
+    }
+    if wants(&options.benches, "W2") {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(ceiling.w2().await);
+            ours.push(workloads::w2(&place.fresh("w2")).await);
+        }
+        report.against("W2", median(&ours), median(&bare), "runs/s");
+    }
+    if wants(&options.benches, "W3") {
+        let bare = ceiling.w3().await;
+        let ours = workloads::w3(&place.fresh("w3")).await;
+        report.against("W3", ours.p50, bare, "ms p50");
+        report.plain("W3_p99", ours.p99, "ms");
+    }
+    if wants(&options.benches, "W4") {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(ceiling.w4().await);
+            ours.push(workloads::w4(&place.fresh("w4")).await);
+        }
+        report.against("W4", median(&ours), median(&bare), "ms");
+    }
+    if wants(&options.benches, "W5") {
+        sleepers::w5(&place.fresh("w5"), &report, options.sleepers).await;
+    }
+    if wants(&options.benches, "W6") {
+        let place = place.fresh("w6");
+        let Place::Postgres { schema, .. } = &place else { return };
+        workloads::prepare_w6(&place).await;
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS * 4 {
+            bare.push(ceiling.read_journal(schema, workloads::W6_STEPS).await);
+            ours.push(workloads::w6(&place).await);
+        }
+        report.against("W6", median(&ours), median(&bare), "ms");
+    }
+}

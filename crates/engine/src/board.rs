@@ -1,0 +1,186 @@
+//! What drivers, node and clients of one engine tell each other.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outlast_core::commit::Commit;
+use outlast_core::event::Event;
+use outlast_core::id::{LeaseId, RunKey};
+use outlast_core::time::Timestamp;
+use tokio::sync::{Notify, broadcast, oneshot};
+
+/// The notice board of one engine.
+#[derive(Default)]
+pub(crate) struct Board {
+    /// Runs the drivers hold.
+    driven: AtomicUsize,
+    /// The node's lease; 0 for none.
+    lease: AtomicU64,
+    /// The earliest timer this engine started and nobody has looked after since.
+    due: AtomicI64,
+    /// Wakes the node's loop.
+    node: Notify,
+    waiting: Mutex<Waiting>,
+    observers: Mutex<HashMap<RunKey, broadcast::Sender<Arc<Event>>>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    ends: HashMap<RunKey, Vec<Waiter>>,
+}
+
+type Waiter = (u64, oneshot::Sender<Arc<Event>>);
+
+const NEVER: i64 = i64::MAX;
+
+/// Events a slow observer may lag behind before it misses those that are only emitted.
+const OBSERVED_MAX: usize = 1_024;
+
+impl Board {
+    pub(crate) fn new() -> Board {
+        Board { due: AtomicI64::new(NEVER), ..Board::default() }
+    }
+
+    // For drivers.
+
+    pub(crate) fn driven_more(&self, runs: usize) {
+        self.driven.fetch_add(runs, Ordering::Relaxed);
+    }
+
+    pub(crate) fn driven_one_less(&self) {
+        self.driven.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A timer was started.
+    pub(crate) fn timer_due(&self, due: Timestamp) {
+        if self.due.fetch_min(due.as_millis(), Ordering::Relaxed) > due.as_millis() {
+            self.node.notify_one();
+        }
+    }
+
+    /// Some run may be ready that nobody drives yet.
+    pub(crate) fn somebody_woken(&self) {
+        self.node.notify_one();
+    }
+
+    /// A run ended with this commit.
+    pub(crate) fn ended(&self, commit: &Commit) {
+        let waiting = self.waiting().ends.remove(&commit.run);
+        let Some(waiting) = waiting else { return };
+        let Some(Ok(event)) = commit.events.last().map(Event::decode) else { return };
+        let event = Arc::new(event);
+        for (_, waiter) in waiting {
+            let _ = waiter.send(Arc::clone(&event));
+        }
+    }
+
+    /// Something of a run became durable: those who watch it are told. What is only emitted reaches those who watch now.
+    pub(crate) fn publish(&self, commit: &Commit, emitted: Vec<Event>) {
+        let mut observers = self.observers();
+        let Some(sender) = observers.get(&commit.run) else { return };
+        let kept = commit.events.iter().filter_map(|record| Event::decode(record).ok());
+        let told = emitted.into_iter().chain(kept).map(|event| sender.send(Arc::new(event)).is_ok()).last();
+        if told == Some(false) {
+            observers.remove(&commit.run);
+        }
+    }
+
+    // For the node.
+
+    pub(crate) fn driven(&self) -> usize {
+        self.driven.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_lease(&self, lease: Option<LeaseId>) {
+        self.lease.store(lease.map_or(0, |lease| lease.0), Ordering::Release);
+    }
+
+    /// Completes when there is something to look after.
+    pub(crate) async fn noticed(&self) {
+        self.node.notified().await;
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        match self.due.load(Ordering::Relaxed) {
+            NEVER => None,
+            due => Some(Timestamp::from_millis(due)),
+        }
+    }
+
+    /// Notes when to look next, without waking the node: it is the node that says so.
+    pub(crate) fn remember_due(&self, due: Timestamp) {
+        self.due.fetch_min(due.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Forgets the timers noted so far: a sweep is about to look for itself.
+    pub(crate) fn clear_due(&self) {
+        self.due.store(NEVER, Ordering::Relaxed);
+    }
+
+    // For clients.
+
+    pub(crate) fn lease(&self) -> Option<LeaseId> {
+        match self.lease.load(Ordering::Acquire) {
+            0 => None,
+            lease => Some(LeaseId(lease)),
+        }
+    }
+
+    /// What becomes of a run from now on, as far as it is driven here.
+    pub(crate) fn observe(&self, run: &RunKey) -> broadcast::Receiver<Arc<Event>> {
+        let mut observers = self.observers();
+        observers.retain(|_, sender| sender.receiver_count() > 0);
+        observers.entry(run.clone()).or_insert_with(|| broadcast::channel(OBSERVED_MAX).0).subscribe()
+    }
+
+    fn observers(&self) -> MutexGuard<'_, HashMap<RunKey, broadcast::Sender<Arc<Event>>>> {
+        self.observers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of a run, if it ends here.
+    pub(crate) fn await_end(self: &Arc<Self>, run: &RunKey) -> EndOfRun {
+        let (sender, receiver) = oneshot::channel();
+        let mut waiting = self.waiting();
+        waiting.last += 1;
+        let id = waiting.last;
+        waiting.ends.entry(run.clone()).or_default().push((id, sender));
+        drop(waiting);
+        EndOfRun { board: Arc::clone(self), run: run.clone(), id, receiver }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who waits for the end of a run. Dropping it leaves nothing behind.
+pub(crate) struct EndOfRun {
+    board: Arc<Board>,
+    run: RunKey,
+    id: u64,
+    receiver: oneshot::Receiver<Arc<Event>>,
+}
+
+impl EndOfRun {
+    /// The event that ended the run. Never completes if the run ends elsewhere.
+    pub(crate) async fn event(&mut self) -> Arc<Event> {
+        match (&mut self.receiver).await {
+            Ok(event) => event,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for EndOfRun {
+    fn drop(&mut self) {
+        let mut waiting = self.board.waiting();
+        if let Some(waiters) = waiting.ends.get_mut(&self.run) {
+            waiters.retain(|(id, _)| *id != self.id);
+            if waiters.is_empty() {
+                waiting.ends.remove(&self.run);
+            }
+        }
+    }
+}

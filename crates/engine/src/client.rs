@@ -1,0 +1,53 @@
+//! What programs outside of workflows do with runs: start them, wait for them, tell them things.
+
+mod attach;
+mod error;
+mod run;
+mod start;
+
+pub use attach::Attached;
+pub use error::EngineError;
+pub use run::RunHandle;
+pub use start::Start;
+
+use bytes::Bytes;
+use outlast_core::commit::{Delivery, Status};
+use outlast_core::id::{InvalidId, RunId, RunKey};
+use outlast_store::Delivered;
+use serde::Serialize;
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Starts a run of a workflow. Say which id it has with [`Start::id`]: starting the same id twice with the same input
+    /// gives the same run, so that a start can be repeated until it is acknowledged.
+    pub fn start<I: Serialize + ?Sized>(&self, workflow: &str, input: &I) -> Start<'_> {
+        Start::new(self, workflow, encode(input))
+    }
+
+    /// A run that was started before, here or elsewhere. Nothing is looked up yet.
+    pub fn run(&self, id: &str) -> Result<RunHandle, EngineError> {
+        Ok(RunHandle::new(self, self.key(id)?))
+    }
+
+    /// How many runs stand where.
+    pub async fn count(&self) -> Result<Vec<(Status, u64)>, EngineError> {
+        Ok(self.inner.store()?.count(self.inner.namespace.clone()).await?)
+    }
+
+    fn key(&self, id: &str) -> Result<RunKey, InvalidId> {
+        Ok(RunKey::new(self.inner.namespace.clone(), RunId::new(id)?))
+    }
+
+    /// Leaves something for a run, and has it looked after at once.
+    pub(crate) async fn deliver(&self, delivery: Delivery) -> Result<Delivered, EngineError> {
+        let answer = self.inner.store()?.deliver(vec![delivery]).await.pop();
+        let delivered = answer.unwrap_or(Ok(Delivered::NotFound))?;
+        self.inner.board.somebody_woken();
+        Ok(delivered)
+    }
+}
+
+fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Bytes, EngineError> {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|error| EngineError::Codec(error.to_string()))
+}

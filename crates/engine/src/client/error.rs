@@ -1,0 +1,81 @@
+//! What a client is told when something did not work.
+
+use outlast_core::failure::{Failure, code};
+use outlast_core::id::{InvalidId, RunKey};
+use outlast_store::StoreError;
+use thiserror::Error;
+
+/// Why a call to the engine did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The run failed, with this error.
+    #[error("the run failed: {0}")]
+    Failed(Failure),
+    /// The run was cancelled or terminated.
+    #[error("the run was cancelled{}", .0.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Cancelled(Option<String>),
+    /// Nobody here knows the workflow.
+    #[error("no workflow {0:?} is registered here; register it with the engine, or say which version to start")]
+    UnknownWorkflow(String),
+    /// Two workflows were registered under one name.
+    #[error("the workflow {0:?} is registered twice; register its versions together, as one `Workflow`")]
+    DuplicateWorkflow(String),
+    /// The run has ended, or another answer came first.
+    #[error("{what} of {run} was lost: the run has ended, or another one came first")]
+    Lost {
+        /// Whose.
+        run: RunKey,
+        /// What was lost: a signal, an approval.
+        what: &'static str,
+    },
+    /// There is nothing of that name.
+    #[error("there is no {what} of {run}; check the ids")]
+    NotFound {
+        /// Whose.
+        run: RunKey,
+        /// What is not there.
+        what: &'static str,
+    },
+    /// A value cannot be written as JSON, or read as what was expected.
+    #[error("{0}")]
+    Codec(String),
+    /// A name or id cannot be one.
+    #[error("{0}")]
+    Invalid(String),
+    /// The engine needs a Tokio runtime for its loops and for step bodies.
+    #[error("there is no Tokio runtime; call `start` from inside one, for instance under #[tokio::main]")]
+    NoRuntime,
+    /// The engine was shut down.
+    #[error("the engine is shut down; start another one")]
+    Stopped,
+    /// The store said no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EngineError {
+    /// What programs branch on.
+    pub fn code(&self) -> &str {
+        match self {
+            EngineError::Failed(failure) => &failure.code,
+            EngineError::Cancelled(_) => code::ABORTED,
+            EngineError::UnknownWorkflow(_) => "unknown_workflow",
+            EngineError::DuplicateWorkflow(_) => "duplicate_workflow",
+            EngineError::Lost { what: "an approval", .. } => code::APPROVAL_LOST,
+            EngineError::Lost { .. } => code::SIGNAL_LOST,
+            EngineError::NotFound { .. } | EngineError::Store(StoreError::NotFound(_)) => "not_found",
+            EngineError::Store(StoreError::Deleted(_)) => code::RUN_LOST,
+            EngineError::Store(StoreError::Exists { .. }) => "run_exists",
+            EngineError::Store(StoreError::Limit(_)) => code::LIMIT_EXCEEDED,
+            EngineError::Codec(_) | EngineError::Invalid(_) => code::VALIDATION_ERROR,
+            EngineError::NoRuntime | EngineError::Stopped | EngineError::Store(_) => code::ERROR,
+        }
+    }
+}
+
+impl From<InvalidId> for EngineError {
+    fn from(error: InvalidId) -> Self {
+        EngineError::Invalid(error.to_string())
+    }
+}

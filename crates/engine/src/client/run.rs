@@ -1,0 +1,278 @@
+//! A run, from outside.
+
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use outlast_core::commit::{Control, Delivery, Signal, Status, WaitKind};
+use outlast_core::event::Event;
+use outlast_core::failure::Failure;
+use outlast_core::id::{DeliveryId, Index, Key, RunId, RunKey};
+use outlast_store::{Delivered, Excerpt, RunView};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+
+use super::{Attached, EngineError, encode, start};
+use crate::board::EndOfRun;
+use crate::drive::{AnswerMeta, ControlMeta, OperationInfo};
+use crate::driver::Command;
+use crate::engine::Engine;
+
+/// A run, from outside: wait for its result, tell it things. Dropping the handle does nothing to the run.
+pub struct RunHandle {
+    engine: Engine,
+    run: RunKey,
+    /// Registered before the run began, for one that was started here.
+    end: Option<EndOfRun>,
+    /// Whether it is driven here, so that its end is told at once.
+    mine: bool,
+}
+
+impl RunHandle {
+    pub(super) fn new(engine: &Engine, run: RunKey) -> RunHandle {
+        RunHandle { engine: engine.clone(), run, end: None, mine: false }
+    }
+
+    pub(super) fn started(engine: &Engine, run: RunKey, end: EndOfRun, mine: bool) -> RunHandle {
+        RunHandle { engine: engine.clone(), run, end: Some(end), mine }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &RunId {
+        &self.run.id
+    }
+
+    /// Its id and namespace.
+    pub fn key(&self) -> &RunKey {
+        &self.run
+    }
+
+    /// Waits for the run's end, however long that takes, and gives its output. May be asked again later, and elsewhere.
+    pub async fn result<T: DeserializeOwned>(mut self) -> Result<T, EngineError> {
+        let event = self.end().await?;
+        match &event {
+            Event::RunFinished { output } => serde_json::from_slice(output).map_err(|error| {
+                EngineError::Codec(format!("the output of {} is not what was expected: {error}", self.run))
+            }),
+            Event::RunErrored { error } => Err(EngineError::Failed(error.clone())),
+            Event::RunCancelled { reason } | Event::RunTerminated { reason, .. } => {
+                Err(EngineError::Cancelled(reason.clone()))
+            }
+            other => Err(EngineError::Codec(format!("{} ended with {}", self.run, other.kind()))),
+        }
+    }
+
+    /// The event that ended the run.
+    async fn end(&mut self) -> Result<Event, EngineError> {
+        let board = self.engine.inner.board.clone();
+        let mut end = self.end.take().unwrap_or_else(|| board.await_end(&self.run));
+        let mut look = !self.mine;
+        loop {
+            if look && let Some(event) = self.stored_end().await? {
+                return Ok(event);
+            }
+            // Somebody else may drive it: then its end is found in the store.
+            look = true;
+            let host = self.engine.inner.time.host();
+            let poll = host.sleep_until(host.elapsed() + self.engine.inner.poll);
+            match select(pin!(end.event()), poll).await {
+                Either::Left((event, _)) => return Ok(Event::clone(&event)),
+                Either::Right(_) => {}
+            }
+        }
+    }
+
+    async fn stored_end(&self) -> Result<Option<Event>, EngineError> {
+        let view = self.view().await?;
+        if !view.status.is_terminal() {
+            return Ok(None);
+        }
+        let from = Index(view.next.0.saturating_sub(1));
+        let excerpt = Excerpt { run: self.run.clone(), generation: Some(view.generation), from, limit: 1 };
+        let records = self.engine.inner.store()?.excerpt(excerpt).await?;
+        let event = records.last().map(Event::decode).transpose();
+        event.map_err(|error| EngineError::Codec(format!("the end of {} cannot be read: {error}", self.run)))
+    }
+
+    /// Where the run stands.
+    pub async fn view(&self) -> Result<RunView, EngineError> {
+        Ok(self.engine.inner.store()?.get(self.run.clone()).await?)
+    }
+
+    /// Where the run stands, in a word.
+    pub async fn status(&self) -> Result<Status, EngineError> {
+        Ok(self.view().await?.status)
+    }
+
+    /// The journal of the current generation.
+    pub async fn journal(&self) -> Result<Vec<Event>, EngineError> {
+        let mut events = Vec::new();
+        loop {
+            let from = Index(events.len() as u64);
+            let excerpt =
+                Excerpt { run: self.run.clone(), generation: None, from, limit: outlast_store::LIST_PAGE_MAX };
+            let records = self.engine.inner.store()?.excerpt(excerpt).await?;
+            let full = records.len() == outlast_store::LIST_PAGE_MAX;
+            for record in &records {
+                let event = Event::decode(record);
+                events.push(event.map_err(|error| EngineError::Codec(format!("{}: {error}", self.run)))?);
+            }
+            if !full {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Watches the run without driving it: `RUN_STARTED`, its journal so far, and then what happens, up to its end or a
+    /// pause.
+    pub fn attach(&self) -> Attached {
+        Attached::new(&self.engine, self.run.clone())
+    }
+
+    /// What the run does right now: every operation that is not completed. None if it is not driven in this process and
+    /// its program is not kept here.
+    pub async fn operations(&self) -> Option<Vec<OperationInfo>> {
+        let (reply, answer) = oneshot::channel();
+        self.engine.inner.drivers.send(&self.run, Command::Inspect { run: self.run.clone(), reply });
+        answer.await.ok().flatten()
+    }
+
+    /// Sends a signal. It is durable when this returns, and is kept until the run waits for it. The same `signal_id` is
+    /// applied once for the life of the run, so a signal can be sent again until it is acknowledged.
+    pub async fn signal<T: Serialize + ?Sized>(
+        &self,
+        name: &str,
+        payload: &T,
+        signal_id: &str,
+    ) -> Result<Delivered, EngineError> {
+        let signal = start::new_signal(name, encode(payload), signal_id)?;
+        self.deliver("a signal", Delivery::Signal { run: self.run.clone(), signal }).await
+    }
+
+    /// Sends a signal to one operation and no other, by its key. Whoever comes second with another id is told that it was
+    /// lost.
+    pub async fn signal_to<T: Serialize + ?Sized>(
+        &self,
+        operation: &str,
+        name: &str,
+        payload: &T,
+        signal_id: &str,
+    ) -> Result<Delivered, EngineError> {
+        let signal = start::new_signal(name, encode(payload), signal_id)?;
+        let signal = Signal { aimed: Some(Key::new(operation)?), ..signal };
+        self.deliver("a signal", Delivery::Signal { run: self.run.clone(), signal }).await
+    }
+
+    /// Answers a callback, once: whoever comes second is told that it was lost.
+    pub async fn resolve_callback<T: Serialize + ?Sized>(
+        &self,
+        callback: &str,
+        token: &str,
+        value: &T,
+    ) -> Result<Delivered, EngineError> {
+        self.answer_callback(callback, token, &AnswerMeta::Resolved, Some(encode(value)?)).await
+    }
+
+    /// Answers a callback with an error: the workflow's await fails with it.
+    pub async fn fail_callback(&self, callback: &str, token: &str, error: Failure) -> Result<Delivered, EngineError> {
+        self.answer_callback(callback, token, &AnswerMeta::Failed(error), None).await
+    }
+
+    /// A sign of life for a callback that asks for them.
+    pub async fn heartbeat_callback(&self, callback: &str, token: &str) -> Result<Delivered, EngineError> {
+        let (key, token) = (Key::new(callback)?, Some(token.to_owned()));
+        self.deliver("a callback", Delivery::Heartbeat { run: self.run.clone(), key, token }).await
+    }
+
+    async fn answer_callback(
+        &self,
+        callback: &str,
+        token: &str,
+        meta: &AnswerMeta,
+        payload: Option<Bytes>,
+    ) -> Result<Delivered, EngineError> {
+        let delivery = Delivery::Answer {
+            run: self.run.clone(),
+            key: Key::new(callback)?,
+            kind: WaitKind::Callback,
+            id: self.fresh_id()?,
+            token: Some(token.to_owned()),
+            meta: Some(encode(meta)?),
+            payload,
+        };
+        self.deliver("a callback", delivery).await
+    }
+
+    /// Decides an approval, once: whoever comes second is told that it was lost.
+    pub async fn approve(
+        &self,
+        approval: &str,
+        approved: bool,
+        by: Option<&str>,
+        feedback: Option<&str>,
+    ) -> Result<Delivered, EngineError> {
+        let decided =
+            AnswerMeta::Decided { approved, by: by.map(str::to_owned), feedback: feedback.map(str::to_owned) };
+        let delivery = Delivery::Answer {
+            run: self.run.clone(),
+            key: Key::new(approval)?,
+            kind: WaitKind::Approval,
+            id: self.fresh_id()?,
+            token: None,
+            meta: Some(encode(&decided)?),
+            payload: None,
+        };
+        self.deliver("an approval", delivery).await
+    }
+
+    /// Asks the run to stop: what it awaits fails with `cancelled`, its cleanup runs, and its children are asked too.
+    pub async fn cancel(&self, reason: &str) -> Result<Delivered, EngineError> {
+        let meta = ControlMeta { reason: Some(reason.to_owned()), ..ControlMeta::default() };
+        self.control(Control::Cancel, meta).await
+    }
+
+    /// Asks the run to start nothing new; what executes ends and is recorded.
+    pub async fn pause(&self, reason: &str) -> Result<Delivered, EngineError> {
+        let meta = ControlMeta { reason: Some(reason.to_owned()), ..ControlMeta::default() };
+        self.control(Control::Pause, meta).await
+    }
+
+    /// Lets a paused run go on.
+    pub async fn resume(&self) -> Result<Delivered, EngineError> {
+        self.control(Control::Resume, ControlMeta::default()).await
+    }
+
+    /// Lets a parked run go on, after whatever stopped it was mended; whether it was parked.
+    pub async fn unpark(&self) -> Result<bool, EngineError> {
+        let unparked = self.engine.inner.store()?.unpark(self.run.clone()).await?;
+        self.engine.inner.board.somebody_woken();
+        Ok(unparked)
+    }
+
+    /// Deletes a run that has ended. Its id answers that it was deleted for seven days.
+    pub async fn delete(&self) -> Result<(), EngineError> {
+        Ok(self.engine.inner.store()?.delete(self.run.clone()).await?)
+    }
+
+    async fn control(&self, control: Control, meta: ControlMeta) -> Result<Delivered, EngineError> {
+        let (id, meta) = (self.fresh_id()?, Some(encode(&meta)?));
+        self.deliver("a request", Delivery::Control { run: self.run.clone(), control, id, meta }).await
+    }
+
+    fn fresh_id(&self) -> Result<DeliveryId, EngineError> {
+        Ok(DeliveryId::new(uuid::Uuid::from_u128(self.engine.inner.time.host().random()).to_string())?)
+    }
+
+    async fn deliver(&self, what: &'static str, delivery: Delivery) -> Result<Delivered, EngineError> {
+        let run = || self.run.clone();
+        match self.engine.deliver(delivery).await? {
+            Delivered::Lost => Err(EngineError::Lost { run: run(), what }),
+            Delivered::NotFound => Err(EngineError::NotFound { run: run(), what }),
+            Delivered::Deleted => Err(EngineError::Store(outlast_store::StoreError::Deleted(run()))),
+            accepted @ (Delivered::Delivered | Delivered::Buffered | Delivered::Duplicate | Delivered::Full) => {
+                Ok(accepted)
+            }
+        }
+    }
+}

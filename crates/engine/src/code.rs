@@ -1,0 +1,48 @@
+//! The code style: a workflow is an `async fn`, which replays its journal from the top.
+//!
+//! Nothing here knows of stores, commits or time: [`CodeProgram`] is told facts and answers with requests.
+
+mod approve;
+mod batch;
+mod body;
+mod callback;
+mod child;
+mod codec;
+mod condition;
+mod ctx;
+mod fact;
+mod group;
+mod operation;
+mod panics;
+mod program;
+mod record;
+mod scope;
+mod shared;
+mod sleep;
+mod slot;
+mod step;
+mod step_context;
+mod wait_for;
+mod wake;
+mod workflow;
+
+pub use approve::{Approve, Decision};
+pub use batch::{Batch, BatchItem, BatchReason, BatchStatus, Map, Parallel};
+pub use callback::{Callback, CallbackHandle, Token, WaitForCallback};
+pub use child::Child;
+pub use condition::{Check, WaitForCondition};
+pub use ctx::Ctx;
+pub use group::{All, AllSettled, Any, Group, Race, Race2, Race3, Race4, Race5, Race6, Race7, Race8};
+pub use operation::{Handle, Operation};
+pub(crate) use program::{CodeProgram, RunInfo};
+pub use record::{NewUuid, Now, Random, Record};
+pub use scope::Scope;
+pub use sleep::Sleep;
+pub use step::Step;
+pub use step_context::StepContext;
+pub use wait_for::WaitFor;
+pub(crate) use workflow::Registered;
+pub use workflow::Workflow;
+
+#[cfg(test)]
+mod tests;

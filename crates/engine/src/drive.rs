@@ -1,0 +1,18 @@
+//! Driving one run, without a store and without a clock: journal, inbox and answers go in, commits come out.
+//!
+//! [`Run`] holds everything about a run that a node owns. Whoever holds it calls [`Run::advance`], sends what
+//! [`Run::commit`] returns, and says how that went. All rules of replay are here; the program only sees facts.
+
+mod draft;
+mod end;
+mod inbox;
+mod mismatch;
+mod note;
+mod record;
+mod request;
+mod run;
+mod table;
+
+pub(crate) use inbox::{AnswerMeta, ControlMeta};
+pub(crate) use run::{Applied, Hints, Identity, Moment, Restored, Run, Settings, Stop};
+pub use table::OperationInfo;

@@ -1,0 +1,67 @@
+//! The commit under construction.
+
+use outlast_core::commit::{
+    ClosedWait, Commit, Control, Delivery, NewRun, NewTask, NewTimer, NewWait, Then, TimerKind, TimerRef,
+};
+use outlast_core::event::Event;
+use outlast_core::id::{Fence, InboxId, Index, Key, RunKey};
+use outlast_core::record::Record;
+
+/// What has been decided and not yet sent.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) events: Vec<Record>,
+    pub(super) timers: Vec<NewTimer>,
+    pub(super) timers_cancelled: Vec<TimerRef>,
+    pub(super) waits: Vec<NewWait>,
+    pub(super) waits_closed: Vec<ClosedWait>,
+    pub(super) tasks: Vec<NewTask>,
+    pub(super) tasks_cancelled: Vec<Key>,
+    pub(super) children: Vec<NewRun>,
+    pub(super) deliveries: Vec<Delivery>,
+    pub(super) consumed: Vec<InboxId>,
+    /// What observers will be told once this is durable.
+    pub(super) emitted: Vec<Event>,
+}
+
+impl Draft {
+    /// Whether there is nothing a store would have to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.consumed.is_empty() && self.timers_cancelled.is_empty()
+    }
+
+    /// Stops a timer: one that is not yet stored is forgotten, any other is cancelled.
+    pub(super) fn stop_timer(&mut self, key: &Key, kind: TimerKind) {
+        let before = self.timers.len();
+        self.timers.retain(|new| new.timer.key != *key || new.timer.kind != kind);
+        if self.timers.len() == before {
+            self.timers_cancelled.push(TimerRef { key: key.clone(), kind });
+        }
+    }
+
+    /// Asks a run to stop.
+    pub(super) fn cancel_run(&mut self, run: RunKey, delivery: super::end::CancelOrder) {
+        let super::end::CancelOrder { id, meta } = delivery;
+        self.deliveries.push(Delivery::Control { run, control: Control::Cancel, id, meta });
+    }
+
+    /// The commit, and what to emit after it. The draft is empty afterwards.
+    pub(super) fn take(&mut self, run: RunKey, fence: Fence, expected: Index, then: Then) -> (Commit, Vec<Event>) {
+        let draft = std::mem::take(self);
+        let commit = Commit {
+            events: draft.events,
+            timers: draft.timers,
+            timers_cancelled: draft.timers_cancelled,
+            waits: draft.waits,
+            waits_closed: draft.waits_closed,
+            tasks: draft.tasks,
+            tasks_cancelled: draft.tasks_cancelled,
+            children: draft.children,
+            deliveries: draft.deliveries,
+            consumed: draft.consumed,
+            then,
+            ..Commit::new(run, fence, expected)
+        };
+        (commit, draft.emitted)
+    }
+}

@@ -1,0 +1,320 @@
+//! What others left for the run: which item comes next, and the event it becomes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use outlast_core::commit::{CloseCause, InboxItem, InboxKind, TimerKind};
+use outlast_core::event::Event;
+use outlast_core::failure::{Failure, code};
+use outlast_core::id::{DeliveryId, InboxId, Key, RunId, SignalName, TaskId};
+use outlast_core::operation::OperationKind;
+use serde::{Deserialize, Serialize};
+
+use super::end::{ChildReport, Outcome};
+use super::run::{Run, Stop};
+use super::table::{Detail, Entry};
+
+/// What an operator, or a parent, says with a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ControlMeta {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<String>,
+    /// Do not ask the workflow: end it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) terminate: bool,
+    /// What a resume tells the run, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+}
+
+/// What somebody says with the answer to an approval or callback.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AnswerMeta {
+    Decided {
+        approved: bool,
+        by: Option<String>,
+        feedback: Option<String>,
+    },
+    /// The payload is the answer.
+    Resolved,
+    Failed(Failure),
+}
+
+/// Items that were read and are not consumed, sorted by what has to happen first.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    /// Cancellations, pauses and resumes.
+    controls: VecDeque<InboxItem>,
+    /// Decisions, answers, results. They come before timers: a payload beats a deadline that is not journaled yet.
+    answers: VecDeque<InboxItem>,
+    timers: VecDeque<InboxItem>,
+    /// Signals nobody has asked for yet, by name, the oldest first.
+    mailbox: BTreeMap<String, VecDeque<InboxItem>>,
+    /// Signals for one operation.
+    aimed: BTreeMap<Key, InboxItem>,
+    /// The newest item that was read.
+    newest: Option<InboxId>,
+}
+
+impl Inbox {
+    pub(super) fn new(items: Vec<InboxItem>) -> Inbox {
+        let mut inbox = Inbox::default();
+        inbox.receive(items);
+        inbox
+    }
+
+    /// Adds what is new among `items`: ids only grow, so whatever is older was read before.
+    pub(super) fn receive(&mut self, items: Vec<InboxItem>) {
+        for item in items {
+            if self.newest.is_some_and(|newest| item.id <= newest) {
+                continue;
+            }
+            self.newest = Some(item.id);
+            match item.kind {
+                InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => self.controls.push_back(item),
+                InboxKind::Timer => self.timers.push_back(item),
+                InboxKind::Signal => match &item.key {
+                    Some(key) => {
+                        self.aimed.insert(key.clone(), item);
+                    }
+                    None => self.mailbox.entry(item.name.clone().unwrap_or_default()).or_default().push_back(item),
+                },
+                InboxKind::Approval
+                | InboxKind::Callback
+                | InboxKind::TaskFinished
+                | InboxKind::TaskFailed
+                | InboxKind::Child => self.answers.push_back(item),
+            }
+        }
+    }
+}
+
+impl Run {
+    /// Takes the next item that can be taken; whether there was one.
+    pub(super) fn take_from_inbox(&mut self) -> Result<bool, Stop> {
+        if let Some(item) = self.inbox.controls.pop_front() {
+            self.control(item)?;
+            return Ok(true);
+        }
+        if self.pausing || self.journal.is_paused() {
+            return Ok(false);
+        }
+        if let Some(item) = self.inbox.answers.pop_front() {
+            self.answer(item)?;
+            return Ok(true);
+        }
+        if let Some((key, item)) = self.next_signal() {
+            self.signal(key, item)?;
+            return Ok(true);
+        }
+        if let Some(item) = self.inbox.timers.pop_front() {
+            self.timer(item)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    // Controls.
+
+    fn control(&mut self, item: InboxItem) -> Result<(), Stop> {
+        let meta: ControlMeta =
+            item.meta.as_deref().and_then(|meta| serde_json::from_slice(meta).ok()).unwrap_or_default();
+        match item.kind {
+            InboxKind::Cancel => self.cancel(item.id, meta),
+            InboxKind::Pause => {
+                if self.journal.is_paused() || self.pausing {
+                    self.draft.consumed.push(item.id);
+                } else {
+                    // Consumed with the event that says so, so that a crash before that does not lose the request.
+                    self.pausing = true;
+                    self.pause_item = Some((item.id, meta.reason));
+                }
+                Ok(())
+            }
+            _ => self.resume_run(item.id, meta),
+        }
+    }
+
+    fn cancel(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
+        self.draft.consumed.push(item);
+        if meta.terminate {
+            return self.ended(Outcome::Terminated { reason: meta.reason });
+        }
+        self.unpause();
+        if self.cancel_requested {
+            return Ok(());
+        }
+        self.cancel_requested = true;
+        self.append(Event::CancelRequested { reason: meta.reason, by: meta.by })
+    }
+
+    /// A pause that has not happened yet no longer does.
+    fn unpause(&mut self) {
+        self.pausing = false;
+        if let Some((item, _)) = self.pause_item.take() {
+            self.draft.consumed.push(item);
+        }
+    }
+
+    fn resume_run(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
+        self.draft.consumed.push(item);
+        self.unpause();
+        if !self.journal.is_paused() {
+            return Ok(());
+        }
+        self.append(Event::RunResumed { message: meta.message.map(Bytes::from) })
+    }
+
+    /// Nothing executes any more: the pause begins.
+    pub(super) fn record_pause(&mut self) -> Result<(), Stop> {
+        let (item, reason) = match self.pause_item.take() {
+            Some((item, reason)) => (Some(item), reason),
+            None => (None, None),
+        };
+        self.draft.consumed.extend(item);
+        self.pausing = false;
+        self.append(Event::RunPaused { reason })
+    }
+
+    // Answers.
+
+    fn answer(&mut self, item: InboxItem) -> Result<(), Stop> {
+        self.draft.consumed.push(item.id);
+        let Some(key) = item.key.clone().filter(|key| self.table.is_live(key)) else { return Ok(()) };
+        let payload = item.payload.clone().unwrap_or_else(|| Bytes::from_static(b"null"));
+        let meta = item.meta.as_deref();
+        match item.kind {
+            InboxKind::Approval => {
+                let said = meta.and_then(|meta| serde_json::from_slice(meta).ok());
+                let (approved, by, feedback) = match said {
+                    Some(AnswerMeta::Decided { approved, by, feedback }) => (approved, by, feedback),
+                    Some(AnswerMeta::Resolved | AnswerMeta::Failed(_)) | None => (false, None, None),
+                };
+                self.close_wait(&key, CloseCause::Resolved);
+                self.append(Event::ApprovalResolved { approval: key.to_string(), key, approved, by, feedback })
+            }
+            InboxKind::Callback => {
+                self.close_wait(&key, CloseCause::Resolved);
+                let callback = key.to_string();
+                match meta.and_then(|meta| serde_json::from_slice(meta).ok()) {
+                    Some(AnswerMeta::Failed(error)) => self.append(Event::CallbackFailed { key, callback, error }),
+                    Some(AnswerMeta::Resolved | AnswerMeta::Decided { .. }) | None => {
+                        self.append(Event::CallbackResolved { key, callback, payload })
+                    }
+                }
+            }
+            InboxKind::Child => self.child_ended(key, &item, payload),
+            InboxKind::TaskFinished | InboxKind::TaskFailed => self.task_ended(key, &item, payload),
+            InboxKind::Signal | InboxKind::Timer | InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => Ok(()),
+        }
+    }
+
+    fn child_ended(&mut self, key: Key, item: &InboxItem, result: Bytes) -> Result<(), Stop> {
+        let Some(child) = item.name.as_deref().and_then(|name| RunId::new(name).ok()) else { return Ok(()) };
+        let report = item.meta.as_deref().and_then(|meta| serde_json::from_slice(meta).ok());
+        match report {
+            Some(ChildReport::Finished) => self.append(Event::ChildFinished { key, child, result }),
+            Some(ChildReport::Failed(error)) => self.append(Event::ChildFailed { key, child, error }),
+            None => {
+                let error = Failure::new(code::ERROR, "the child ended, and how it did cannot be read");
+                self.append(Event::ChildFailed { key, child, error })
+            }
+        }
+    }
+
+    fn task_ended(&mut self, key: Key, item: &InboxItem, payload: Bytes) -> Result<(), Stop> {
+        let Some(task) = item.name.as_deref().and_then(|name| TaskId::new(name).ok()) else { return Ok(()) };
+        if item.kind == InboxKind::TaskFinished {
+            return self.append(Event::TaskFinished { key, task, result: payload });
+        }
+        let error = serde_json::from_slice(&payload)
+            .unwrap_or_else(|_| Failure::new(code::ERROR, String::from_utf8_lossy(&payload).into_owned()));
+        self.append(Event::TaskFailed { key, task, error })
+    }
+
+    // Signals.
+
+    /// A signal, and the wait it resolves.
+    fn next_signal(&mut self) -> Option<(Key, InboxItem)> {
+        let aimed = self.inbox.aimed.keys().find(|key| self.is_open_wait(key)).cloned();
+        if let Some(key) = aimed {
+            let item = self.inbox.aimed.remove(&key)?;
+            return Some((key, item));
+        }
+        let named = self.inbox.mailbox.iter().find_map(|(name, items)| {
+            let key = self.table.waiting_for(name).filter(|_| !items.is_empty())?;
+            Some((name.clone(), key.clone()))
+        });
+        let (name, key) = named?;
+        let item = self.inbox.mailbox.get_mut(&name)?.pop_front()?;
+        Some((key, item))
+    }
+
+    fn is_open_wait(&self, key: &Key) -> bool {
+        self.table.is_live(key)
+            && matches!(self.table.get(key), Some(Entry { detail: Detail::Signal { .. }, .. }))
+            && self.journal.is_open(key)
+    }
+
+    fn signal(&mut self, key: Key, item: InboxItem) -> Result<(), Stop> {
+        self.draft.consumed.push(item.id);
+        let name = match self.table.get(&key) {
+            Some(Entry { detail: Detail::Signal { name }, .. }) => name.clone(),
+            Some(_) | None => return Ok(()),
+        };
+        let Some(signal_id) = item.delivery.clone().or_else(|| DeliveryId::new(format!("item-{}", item.id)).ok())
+        else {
+            return Ok(());
+        };
+        self.close_wait(&key, CloseCause::Resolved);
+        let payload = item.payload.unwrap_or_else(|| Bytes::from_static(b"null"));
+        self.append(Event::SignalResolved { key, name, signal_id, payload })
+    }
+
+    // Timers.
+
+    fn timer(&mut self, item: InboxItem) -> Result<(), Stop> {
+        let kind = item.name.as_deref().and_then(TimerKind::from_name);
+        let (Some(key), Some(kind)) = (item.key.filter(|key| self.table.is_live(key)), kind) else {
+            self.draft.consumed.push(item.id);
+            return Ok(());
+        };
+        if kind == TimerKind::Retry {
+            self.retry_due(&key, item.id);
+            return Ok(());
+        }
+        self.draft.consumed.push(item.id);
+        let operation = self.table.get(&key).map(|entry| entry.kind);
+        match (kind, operation) {
+            (TimerKind::Delay, Some(OperationKind::Timer)) => self.append(Event::TimerFired { key }),
+            (TimerKind::Timeout, Some(OperationKind::Signal)) => {
+                let Some(name) = self.signal_name(&key) else { return Ok(()) };
+                self.time_out(&key);
+                self.append(Event::SignalTimedOut { key, name })
+            }
+            (TimerKind::Timeout, Some(OperationKind::Approval)) => {
+                self.time_out(&key);
+                self.append(Event::ApprovalTimedOut { approval: key.to_string(), key })
+            }
+            (TimerKind::Timeout | TimerKind::Heartbeat, Some(OperationKind::Callback)) => {
+                self.time_out(&key);
+                self.append(Event::CallbackTimedOut { callback: key.to_string(), key })
+            }
+            (TimerKind::Delay | TimerKind::Timeout | TimerKind::Heartbeat | TimerKind::Retry, _) => Ok(()),
+        }
+    }
+
+    fn time_out(&mut self, key: &Key) {
+        self.close_wait(key, CloseCause::TimedOut);
+    }
+
+    fn signal_name(&self, key: &Key) -> Option<SignalName> {
+        match self.table.get(key) {
+            Some(Entry { detail: Detail::Signal { name }, .. }) => Some(name.clone()),
+            Some(_) | None => None,
+        }
+    }
+}

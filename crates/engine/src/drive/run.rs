@@ -1,0 +1,499 @@
+//! A run in the hands of a node.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use outlast_core::commit::{Commit, InboxItem, Parent, Then};
+use outlast_core::event::{Class, Event};
+use outlast_core::id::{Fence, Generation, InboxId, Index, Key, RunId, RunKey, Version, WorkflowName};
+use outlast_core::journal::{Journal, JournalError};
+use outlast_core::lifecycle::{Decision, Situation, decide};
+use outlast_core::limits::Limits;
+use outlast_core::operation::{Location, Operation, OperationKind, Operations, Provided, Requested, ancestors};
+use outlast_core::program::{Input, Program, Progress};
+use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
+use thiserror::Error;
+
+use super::draft::Draft;
+use super::end::Outcome;
+use super::inbox::Inbox;
+use super::mismatch::{self, Mismatch};
+use super::table::{OperationInfo, Table};
+
+/// Who a run is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) run: RunKey,
+    pub(crate) generation: Generation,
+    pub(crate) workflow: WorkflowName,
+    pub(crate) version: Version,
+    pub(crate) parent: Option<Parent>,
+}
+
+/// What the world gives to a pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// The time, by the store's clock as far as the node knows it.
+    pub(crate) now: Timestamp,
+    /// An instant the store's clock has certainly passed.
+    pub(crate) passed: Timestamp,
+    /// Chance.
+    pub(crate) seed: u128,
+}
+
+/// What a run is restored from.
+pub(crate) struct Restored {
+    pub(crate) identity: Identity,
+    pub(crate) fence: Fence,
+    pub(crate) events: Vec<Record>,
+    pub(crate) inbox: Vec<InboxItem>,
+    pub(crate) program: Box<dyn Program>,
+    pub(crate) waker: Waker,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) hints: Hints,
+}
+
+/// What is the same for all runs of a node.
+pub(crate) struct Settings {
+    pub(crate) limits: Limits,
+    /// The version a new run of a workflow gets; none if nobody here knows it.
+    pub(crate) newest: Newest,
+    /// The token of a callback.
+    pub(crate) token: MakeToken,
+}
+
+/// Finds the newest version of a workflow.
+pub(crate) type Newest = Box<dyn Fn(&WorkflowName) -> Option<Version> + Send + Sync>;
+/// Makes the token of a callback.
+pub(crate) type MakeToken = Box<dyn Fn(&RunKey, Generation, &Key) -> String + Send + Sync>;
+
+/// What an earlier attempt to go on taught, for a run that had to be loaded again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hints {
+    /// Outcomes of bodies that ran and whose commit was turned down for another reason: they need not run again.
+    pub(crate) outcomes: BTreeMap<Key, Event>,
+    /// Ids that cannot be a child's: somebody else has them.
+    pub(crate) strangers: BTreeSet<RunId>,
+}
+
+/// Why a run cannot be driven on. Nothing is lost: it parks with the message.
+#[derive(Debug, Error)]
+pub(crate) enum Stop {
+    #[error("{0}")]
+    Mismatch(Mismatch),
+    #[error("{0}")]
+    Unsound(String),
+    #[error("the journal cannot be read: {0}; deploy the release that wrote it, or repair or delete the run")]
+    Journal(#[from] JournalError),
+}
+
+/// A run that is owned by this node: its program, its journal with what is not yet durable, and its operations.
+pub(crate) struct Run {
+    pub(super) identity: Identity,
+    pub(super) fence: Fence,
+    pub(super) journal: Journal,
+    /// Everything below is in the store.
+    durable: Index,
+    /// The next event to feed.
+    fed: Index,
+    /// The journal's length when it was loaded. Below it requests are matched with what is recorded.
+    loaded: Index,
+    started: bool,
+    /// Room for requests, used again and again.
+    requested: Vec<Requested>,
+    program: Box<dyn Program>,
+    pub(super) ops: Operations,
+    pub(super) table: Table,
+    /// Requests that wait until every fact is fed: all but the ends of bodies.
+    held: VecDeque<Requested>,
+    /// What bodies came to.
+    ends: VecDeque<Requested>,
+    pub(super) inbox: Inbox,
+    pub(super) draft: Draft,
+    pub(super) pausing: bool,
+    /// The request for that pause, and why.
+    pub(super) pause_item: Option<(InboxId, Option<String>)>,
+    pub(super) next_generation: Option<(Bytes, Option<Version>)>,
+    pub(super) cancel_requested: bool,
+    outcome: Option<Outcome>,
+    in_flight: Option<InFlight>,
+    /// No further body starts: the engine shuts down.
+    winding_down: bool,
+    /// The inbox is being read, and its resume is taken: the turn must not end before what came is fed.
+    reading: bool,
+    pub(super) settings: Arc<Settings>,
+    pub(super) hints: Hints,
+    pub(super) moment: Moment,
+    names_reported: usize,
+}
+
+struct InFlight {
+    until: Index,
+    emitted: Vec<Event>,
+    then: Then,
+}
+
+/// What a commit that was applied means for the run.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) then: Then,
+    /// What observers may see now, beside what is in the journal.
+    pub(crate) emitted: Vec<Event>,
+}
+
+impl Run {
+    /// Restores a run from its journal. The program is fed by [`Run::advance`].
+    pub(crate) fn restore(restored: Restored, moment: Moment) -> Result<Run, Stop> {
+        let Restored { identity, fence, events, inbox, program, waker, settings, hints } = restored;
+        let numbered = events.into_iter().enumerate().map(|(index, record)| (Index(index as u64), record));
+        let journal = Journal::load(numbered)?;
+        let mut ops = Operations::new(Provided { now: moment.now, seed: moment.seed });
+        ops.set_waker(waker);
+        journal.events().iter().for_each(|event| ops.remember(event));
+        let loaded = journal.next();
+        let cancel_requested = journal.events().iter().any(|event| matches!(event, Event::CancelRequested { .. }));
+        Ok(Run {
+            identity,
+            fence,
+            journal,
+            durable: loaded,
+            fed: Index(0),
+            loaded,
+            started: false,
+            requested: Vec::new(),
+            program,
+            ops,
+            table: Table::default(),
+            held: VecDeque::new(),
+            ends: VecDeque::new(),
+            inbox: Inbox::new(inbox),
+            draft: Draft::default(),
+            pausing: false,
+            pause_item: None,
+            next_generation: None,
+            cancel_requested,
+            outcome: None,
+            in_flight: None,
+            winding_down: false,
+            reading: false,
+            settings,
+            hints,
+            moment,
+            names_reported: 0,
+        })
+    }
+
+    /// Runs until there is nothing more to do before something happens outside: a commit, a body, an inbox item.
+    pub(crate) fn advance(&mut self, moment: Moment) -> Result<(), Stop> {
+        self.moment = moment;
+        self.ops.provide(Provided { now: moment.now, seed: moment.seed });
+        self.expire()?;
+        let mut poll = self.started;
+        loop {
+            if self.outcome.is_some() {
+                return Ok(());
+            }
+            if !self.started {
+                self.started = true;
+                self.resume(Fed::Start)?;
+            } else if let Some(index) = self.next_fact()? {
+                self.resume(Fed::Fact(index))?;
+            } else if poll {
+                // Once per call: a body may have come further.
+                poll = false;
+                self.resume(Fed::Poll)?;
+            } else if let Some(requested) = self.next_request() {
+                self.perform(requested)?;
+            } else if self.start_wanted()? {
+                // Every body that may run begins before the first of them is recorded: after that the others would have
+                // to wait until the record is durable.
+            } else if let Some(requested) = self.ends.pop_front() {
+                self.perform(requested)?;
+            } else if !self.take_from_inbox()? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn resume(&mut self, fed: Fed) -> Result<(), Stop> {
+        let input = match &fed {
+            Fed::Start => Input::Start,
+            Fed::Poll => Input::Poll,
+            Fed::Execute(key, attempt) => Input::Execute { key, attempt: *attempt },
+            Fed::Fact(index) => match self.journal.get(*index) {
+                Some(event) => Input::Fact { index: *index, event },
+                None => return Ok(()),
+            },
+        };
+        let progress = self.program.resume(input, &mut self.ops);
+        let mut requested = std::mem::take(&mut self.requested);
+        self.ops.take_into(&mut requested);
+        for requested in requested.drain(..) {
+            self.accept(requested)?;
+        }
+        self.requested = requested;
+        self.report_names();
+        match progress {
+            Progress::Blocked | Progress::Executing => Ok(()),
+            Progress::Unsound(message) => Err(Stop::Unsound(message)),
+            Progress::Finished(output) => self.ended(Outcome::Finished(output)),
+            Progress::Failed(error) => self.ended(Outcome::Failed(error)),
+        }
+    }
+
+    /// The next request to perform. While a pause is wanted nothing new starts.
+    fn next_request(&mut self) -> Option<Requested> {
+        if self.pausing || self.journal.is_paused() { None } else { self.held.pop_front() }
+    }
+
+    /// The program came to its end.
+    pub(super) fn ended(&mut self, outcome: Outcome) -> Result<(), Stop> {
+        if self.fed < self.loaded {
+            return Err(Stop::Mismatch(self.mismatch_at(self.fed, mismatch::Requested::End)));
+        }
+        // Requests made on the way to the end still count: a value recorded, a child started.
+        while let Some(requested) = self.held.pop_front().or_else(|| self.ends.pop_front()) {
+            self.perform(requested)?;
+        }
+        self.outcome = Some(self.finish(outcome)?);
+        Ok(())
+    }
+
+    /// The next event to feed. What is recorded must have been asked for by now.
+    fn next_fact(&mut self) -> Result<Option<Index>, Stop> {
+        while self.fed < self.journal.next() {
+            let index = self.fed;
+            self.fed = index.next();
+            if self.pass(index)? {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes note of an event; whether it is fed to the program.
+    fn pass(&mut self, index: Index) -> Result<bool, Stop> {
+        let Some(event) = self.journal.get(index) else { return Ok(false) };
+        if let Some(key) = event.key() {
+            if self.table.in_closed_scope(key) || self.ops_skip(key) {
+                return Ok(false);
+            }
+            let cancelled = matches!(event, Event::OperationCancelled { .. });
+            let asked_for = if cancelled { !self.table.is_live(key) } else { self.table.get(key).is_some() };
+            if !asked_for {
+                let instead = self.unrecorded();
+                return Err(Stop::Mismatch(self.mismatch_at(index, mismatch::Requested::Nothing { instead })));
+            }
+            self.table.note(key, event);
+        }
+        let value =
+            matches!(event, Event::NowRecorded { .. } | Event::UuidRecorded { .. } | Event::RandomRecorded { .. });
+        let detached = matches!(event, Event::ChildStarted { detached: true, .. });
+        Ok(event.class() == Class::Checkpoint && !value || detached)
+    }
+
+    /// Whether the event lies inside a scope whose end is recorded: its inside is not replayed.
+    fn ops_skip(&self, key: &Key) -> bool {
+        ancestors(key).any(|scope| self.ops.is_closed(scope))
+    }
+
+    pub(super) fn mismatch_at(&self, index: Index, requested: mismatch::Requested) -> Mismatch {
+        let event = self.journal.get(index);
+        let kind = event.map_or(outlast_core::event::Kind::RunFinished, Event::kind);
+        let key = event.and_then(Event::key).cloned();
+        Mismatch { index, recorded: mismatch::Recorded { kind, key, detail: None }, requested }
+    }
+
+    /// What the program asks for that the journal does not have.
+    fn unrecorded(&self) -> Vec<(OperationKind, Key, Option<Location>)> {
+        let unrecorded = self.table.live().filter(|(key, _)| self.journal.operation(key).is_none());
+        unrecorded.map(|(key, entry)| (entry.kind, key.clone(), entry.location.clone())).collect()
+    }
+
+    /// Takes a request: it is either in the journal already, or held until every fact is fed.
+    fn accept(&mut self, requested: Requested) -> Result<(), Stop> {
+        if self.admit(&requested)? {
+            return Ok(());
+        }
+        match requested.operation {
+            Operation::FinishStep { .. } | Operation::FailStep { .. } => self.ends.push_back(requested),
+            _ => self.held.push_back(requested),
+        }
+        Ok(())
+    }
+
+    /// The journal's length when it was loaded.
+    pub(super) fn loaded(&self) -> Index {
+        self.loaded
+    }
+
+    /// Whether the program is still being fed what is recorded.
+    pub(super) fn replaying(&self) -> bool {
+        self.fed < self.loaded
+    }
+
+    /// Runs the next body, if everything it depends on is durable.
+    fn start_wanted(&mut self) -> Result<bool, Stop> {
+        if self.pausing || self.winding_down || self.journal.is_paused() {
+            return Ok(false);
+        }
+        let Some(key) = self.table.next_wanted() else { return Ok(false) };
+        if self.settle_without_running(&key)? || self.announce(&key)? {
+            return Ok(true);
+        }
+        if self.durable != self.journal.next() {
+            self.table.not_yet(key);
+            return Ok(false);
+        }
+        let attempt = self.table.run_body(&key, self.moment.now);
+        self.resume(Fed::Execute(key, attempt))?;
+        Ok(true)
+    }
+
+    fn report_names(&mut self) {
+        let shared = self.program.shared_names();
+        for name in shared.iter().skip(self.names_reported) {
+            tracing::warn!(run = %self.identity.run, "{name}");
+        }
+        self.names_reported = shared.len();
+    }
+
+    // What goes out.
+
+    /// The next commit to send, if there is one. At most one is in flight.
+    pub(crate) fn commit(&mut self) -> Result<Option<Commit>, Stop> {
+        if self.in_flight.is_some() {
+            return Ok(None);
+        }
+        let Some(then) = self.then()? else { return Ok(None) };
+        let until = self.journal.next();
+        let (run, fence) = (self.identity.run.clone(), self.fence);
+        let (commit, emitted) = self.draft.take(run, fence, self.durable, then.clone());
+        self.in_flight = Some(InFlight { until, emitted, then });
+        Ok(Some(commit))
+    }
+
+    /// What becomes of the run with the next commit; none if there is nothing to commit.
+    fn then(&mut self) -> Result<Option<Then>, Stop> {
+        if let Some(outcome) = &self.outcome {
+            return Ok(Some(outcome.then()));
+        }
+        let executing = self.table.bodies_running();
+        if self.pausing && !executing && !self.reading {
+            self.record_pause()?;
+        }
+        if self.journal.is_paused() {
+            return Ok((!self.reading).then_some(Then::Pause));
+        }
+        let wanted = self.table.wants_to_run();
+        let situation = Situation {
+            queue_empty: true,
+            commit_in_flight: false,
+            flush_waiting: self.reading,
+            body_executing: executing || wanted,
+            runnable: false,
+            operations: &self.table.views(),
+        };
+        let decision = decide(&situation);
+        tracing::debug!(target: "outlast::turn", run = %self.identity.run, ?decision, "may the turn end?");
+        match decision {
+            Decision::Suspend(_) => Ok(Some(Then::Suspend)),
+            Decision::Wait(_) if self.draft.is_empty() => Ok(None),
+            Decision::Wait(_) => Ok(Some(Then::Continue)),
+            Decision::Finish => Err(Stop::Unsound(
+                "the workflow waits for nothing: it awaits something that is not an operation of its Ctx; do other waiting inside a step"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// The commit in flight is durable.
+    pub(crate) fn committed(&mut self) -> Option<Applied> {
+        let InFlight { until, emitted, then } = self.in_flight.take()?;
+        self.durable = until;
+        Some(Applied { then, emitted })
+    }
+
+    /// What may be taken over when the commit in flight was turned down and the run is loaded again.
+    pub(crate) fn salvage(self, rejected: &Commit) -> Hints {
+        let mut hints = self.hints;
+        let events = rejected.events.iter().filter_map(|record| Event::decode(record).ok());
+        for event in events {
+            if let Event::StepFinished { key, .. } | Event::StepFailed { key, .. } = &event {
+                hints.outcomes.insert(key.clone(), event.clone());
+            }
+        }
+        hints
+    }
+
+    // Questions.
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// The next index in the store.
+    pub(crate) fn durable(&self) -> Index {
+        self.durable
+    }
+
+    pub(crate) fn is_committing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// Whether the commit in flight ends the turn, or the generation.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.in_flight.as_ref().is_some_and(|in_flight| in_flight.then != Then::Continue)
+    }
+
+    /// Starts no further body; whether nothing is left to wait for, so that the run can be given back.
+    pub(crate) fn wind_down(&mut self) -> bool {
+        self.winding_down = true;
+        !self.table.bodies_running() && self.in_flight.is_none()
+    }
+
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reading
+    }
+
+    pub(crate) fn set_reading(&mut self, reading: bool) {
+        self.reading = reading;
+    }
+
+    /// Takes the run over again after it was suspended and claimed anew.
+    pub(crate) fn reclaimed(&mut self, fence: Fence, waker: Waker) {
+        self.fence = fence;
+        // Its place on the driver is a new one: a body must not wake the old one.
+        self.ops.set_waker(waker);
+    }
+
+    /// What came into the inbox since it was read last.
+    pub(crate) fn receive(&mut self, items: Vec<InboxItem>) {
+        self.inbox.receive(items);
+    }
+
+    /// When [`Run::advance`] must be called even if nothing happens.
+    pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
+        self.table.next_expiry()
+    }
+
+    /// Every operation that is not completed.
+    pub(crate) fn operations(&self) -> Vec<OperationInfo> {
+        self.table.infos()
+    }
+}
+
+/// An [`Input`] that borrows nothing from the run.
+enum Fed {
+    Start,
+    Fact(Index),
+    Execute(Key, u32),
+    Poll,
+}

@@ -1,0 +1,293 @@
+//! Every operation of a run, and where it stands: the one place that can say why a turn goes on or ends.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use outlast_core::event::ClosePolicy;
+use outlast_core::id::{InboxId, Key, RunId, SignalName};
+use outlast_core::lifecycle::{OperationView, State, Transition};
+use outlast_core::operation::{Location, OperationKind, ancestors};
+use outlast_core::retry::Retry;
+use outlast_core::time::Timestamp;
+use rustc_hash::FxHashMap;
+
+/// One operation.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) kind: OperationKind,
+    pub(super) state: State,
+    pub(super) location: Option<Location>,
+    /// When it fires, times out or is tried again.
+    pub(super) deadline: Option<Timestamp>,
+    /// Whether the program awaits it. Kept here until it is idle and the lifecycle can say so.
+    pub(super) awaited: bool,
+    pub(super) detail: Detail,
+}
+
+/// What is needed later, by kind.
+#[derive(Debug)]
+pub(super) enum Detail {
+    /// The author's code: a step, or the check of a condition.
+    Code(Code),
+    Signal {
+        name: SignalName,
+    },
+    Child {
+        child: RunId,
+        on_close: ClosePolicy,
+        detached: bool,
+    },
+    /// Nothing more.
+    Plain,
+}
+
+/// The author's code under a key.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) retry: Retry,
+    pub(super) timeout: Option<Duration>,
+    pub(super) at_most_once: bool,
+    /// Attempts that have ended.
+    pub(super) attempts: u32,
+    pub(super) body: Body,
+    /// The inbox item that said the retry is due. It is consumed with the attempt's outcome, so that a crash before
+    /// that leaves it to say so again.
+    pub(super) due_item: Option<InboxId>,
+}
+
+/// Where a body stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// It has not been asked to run, or its attempt has ended.
+    Idle,
+    /// It runs as soon as everything so far is durable.
+    Wanted,
+    /// It runs; a timeout may end it.
+    Running { expires: Option<Timestamp> },
+}
+
+/// An operation that is not completed, for people and tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationInfo {
+    /// Which.
+    pub key: Key,
+    /// What it is.
+    pub kind: OperationKind,
+    /// The scope it lies in.
+    pub parent: Option<String>,
+    /// Where it stands.
+    pub state: State,
+    /// When it fires, times out or is tried again.
+    pub deadline: Option<Timestamp>,
+    /// Where it was asked for.
+    pub location: Option<Location>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: FxHashMap<Key, Entry>,
+    /// Those not completed, in key order.
+    live: BTreeSet<Key>,
+    /// Code that wants to run, in the order in which it was asked for.
+    wanted: VecDeque<Key>,
+    running: usize,
+    /// Open waits for a signal, by name, the oldest first.
+    waits: FxHashMap<SignalName, VecDeque<Key>>,
+}
+
+impl Table {
+    pub(super) fn get(&self, key: &Key) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Entry> {
+        self.entries.get_mut(key)
+    }
+
+    /// Whether the operation was asked for and is not completed.
+    pub(super) fn is_live(&self, key: &Key) -> bool {
+        self.live.contains(key)
+    }
+
+    pub(super) fn insert(&mut self, key: Key, entry: Entry) {
+        if entry.state != State::Completed {
+            self.live.insert(key.clone());
+        }
+        if let Detail::Code(Code { body: Body::Wanted, .. }) = entry.detail {
+            self.wanted.push_back(key.clone());
+        }
+        self.entries.insert(key, entry);
+    }
+
+    pub(super) fn note_awaited(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.awaited = true;
+        }
+    }
+
+    /// Opens a wait to signals of its name.
+    pub(super) fn wait_opened(&mut self, key: &Key, name: &SignalName) {
+        self.waits.entry(name.clone()).or_default().push_back(key.clone());
+    }
+
+    /// The oldest open wait for a signal of this name that is not aimed.
+    pub(super) fn waiting_for(&self, name: &str) -> Option<&Key> {
+        self.waits.get(name)?.front()
+    }
+
+    /// Moves an operation on. An impossible move is a bug in the engine: the operation stays where it is, and says so.
+    pub(super) fn shift(&mut self, key: &Key, transition: Transition) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        match entry.state.after(transition) {
+            Ok(state) => entry.state = state,
+            Err(error) => {
+                debug_assert!(false, "{key}: {error}");
+                tracing::error!(key = %key, %error, "an operation cannot move so");
+                return;
+            }
+        }
+        tracing::trace!(target: "outlast::operation", key = %key, state = %entry.state, "operation:state-changed");
+        let completed = entry.state == State::Completed;
+        if completed {
+            self.complete(key);
+        }
+    }
+
+    fn complete(&mut self, key: &Key) {
+        self.stop_body(key);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.deadline = None;
+        if let Detail::Signal { name } = &entry.detail
+            && let Some(waiting) = self.waits.get_mut(name)
+        {
+            waiting.retain(|waiting| waiting != key);
+        }
+        self.live.remove(key);
+        // Nobody asks for it again, and a long run has many. A closed scope is remembered: it silences what is below.
+        if entry.kind != OperationKind::Scope {
+            self.entries.remove(key);
+        }
+    }
+
+    /// Lets a body run as soon as it may.
+    pub(super) fn want(&mut self, key: &Key) {
+        if let Some(Entry { detail: Detail::Code(code), .. }) = self.entries.get_mut(key)
+            && code.body == Body::Idle
+        {
+            code.body = Body::Wanted;
+            self.wanted.push_back(key.clone());
+        }
+    }
+
+    /// The next body that wants to run.
+    pub(super) fn next_wanted(&mut self) -> Option<Key> {
+        while let Some(key) = self.wanted.pop_front() {
+            if matches!(self.entries.get(&key), Some(Entry { detail: Detail::Code(code), .. }) if code.body == Body::Wanted)
+            {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// Puts one back that may not run yet, in its place.
+    pub(super) fn not_yet(&mut self, key: Key) {
+        self.wanted.push_front(key);
+    }
+
+    pub(super) fn wants_to_run(&mut self) -> bool {
+        match self.next_wanted() {
+            Some(key) => {
+                self.not_yet(key);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Notes that a body runs, and which attempt that is.
+    pub(super) fn run_body(&mut self, key: &Key, now: Timestamp) -> u32 {
+        let Some(Entry { detail: Detail::Code(code), .. }) = self.entries.get_mut(key) else { return 1 };
+        code.body = Body::Running { expires: code.timeout.map(|timeout| now + timeout) };
+        self.running += 1;
+        code.attempts + 1
+    }
+
+    /// Notes that a body no longer runs, nor wants to.
+    pub(super) fn stop_body(&mut self, key: &Key) {
+        let Some(Entry { detail: Detail::Code(code), .. }) = self.entries.get_mut(key) else { return };
+        if let Body::Running { .. } = code.body {
+            self.running -= 1;
+        }
+        code.body = Body::Idle;
+    }
+
+    pub(super) fn bodies_running(&self) -> bool {
+        self.running > 0
+    }
+
+    /// Attempts whose time is up.
+    pub(super) fn expired(&self, now: Timestamp) -> Vec<Key> {
+        self.running_until().filter(|(_, expires)| *expires <= now).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// When the next attempt's time is up.
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+        if self.running == 0 {
+            return None;
+        }
+        self.running_until().map(|(_, expires)| expires).min()
+    }
+
+    fn running_until(&self) -> impl Iterator<Item = (&Key, Timestamp)> {
+        self.live.iter().filter_map(|key| match self.entries.get(key) {
+            Some(Entry { detail: Detail::Code(Code { body: Body::Running { expires: Some(at) }, .. }), .. }) => {
+                Some((key, *at))
+            }
+            Some(_) | None => None,
+        })
+    }
+
+    /// Live operations below a scope.
+    pub(super) fn below(&self, scope: &Key) -> Vec<Key> {
+        // '0' is the character after '/', so that the range holds exactly the keys that begin with "scope/".
+        let (low, high) = (format!("{scope}/"), format!("{scope}0"));
+        let range = (std::ops::Bound::Included(low.as_str()), std::ops::Bound::Excluded(high.as_str()));
+        self.live.range::<str, _>(range).cloned().collect()
+    }
+
+    /// Whether a scope around the key is completed.
+    pub(super) fn in_closed_scope(&self, key: &Key) -> bool {
+        ancestors(key).any(|scope| {
+            let scope = self.entries.get(scope);
+            scope.is_some_and(|scope| scope.kind == OperationKind::Scope && scope.state == State::Completed)
+        })
+    }
+
+    /// What counts for the end of a turn. A scope waits for nothing itself; what is in it does.
+    pub(super) fn views(&self) -> Vec<OperationView> {
+        let live = self.live.iter().filter_map(|key| self.entries.get(key));
+        live.filter(|entry| entry.kind != OperationKind::Scope)
+            .map(|entry| OperationView { kind: entry.kind, state: entry.state, ancestor_completed: false })
+            .collect()
+    }
+
+    /// Every operation that is not completed.
+    pub(super) fn infos(&self) -> Vec<OperationInfo> {
+        let live = self.live.iter().filter_map(|key| Some((key, self.entries.get(key)?)));
+        live.map(|(key, entry)| OperationInfo {
+            key: key.clone(),
+            kind: entry.kind,
+            parent: ancestors(key).last().map(str::to_owned),
+            state: entry.state,
+            deadline: entry.deadline,
+            location: entry.location.clone(),
+        })
+        .collect()
+    }
+
+    /// Live operations, in key order.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+        self.live.iter().filter_map(|key| Some((key, self.entries.get(key)?)))
+    }
+}

@@ -1,0 +1,535 @@
+//! A driver: the runs one thread drives, from claim to suspension or end.
+//!
+//! It does no I/O itself. Work comes as [`Command`]s, from wakers and from answers of the store; each round it lets every
+//! run that has something to do advance, and sends all their commits as one batch. While that batch becomes durable, the
+//! next one gathers.
+
+mod answers;
+mod calls;
+mod hot;
+mod ready;
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures_util::Stream;
+use futures_util::stream::FuturesUnordered;
+use outlast_core::commit::{Commit, NewRun, Parent, Then};
+use outlast_core::id::{Fence, Generation, Index, RunKey, Version, WorkflowName};
+use outlast_core::time::Timestamp;
+use outlast_store::{Claimed, Created, Loaded, Store, StoreError};
+use tokio::sync::{mpsc, oneshot};
+
+use self::calls::{Calls, Creation, Done, Wanted};
+use self::hot::Hot;
+use self::ready::{Ready, RunNo};
+use crate::board::Board;
+use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stop};
+use crate::host::{SendFuture, Time};
+use crate::registry::Registry;
+
+/// What a driver is asked to do.
+pub(crate) enum Command {
+    /// Create a run, owned by this node, and drive it.
+    Create { new: Box<NewRun>, reply: oneshot::Sender<Result<Created, StoreError>> },
+    /// Drive these; they are claimed.
+    Drive(Vec<Claimed>),
+    /// Something came for a run that may be driven here.
+    Woken(RunKey),
+    /// The lease is over: drop everything.
+    LeaseLost,
+    /// What a run does right now, if it is driven here or its program is kept.
+    Inspect { run: RunKey, reply: oneshot::Sender<Option<Vec<OperationInfo>>> },
+    /// Take nothing new, let bodies end, give everything back; answered when that is done.
+    Drain { reply: oneshot::Sender<()> },
+    /// Give back what is still there, and end.
+    Stop { reply: oneshot::Sender<()> },
+}
+
+/// What a driver is made from.
+pub(crate) struct Setup {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) time: Arc<Time>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) hot_runs: usize,
+}
+
+/// A run this node owns, before its program is there.
+#[derive(Clone, Debug)]
+struct Owned {
+    run: RunKey,
+    fence: Fence,
+    generation: Generation,
+    next: Index,
+    workflow: WorkflowName,
+    version: Version,
+    parent: Option<Parent>,
+}
+
+/// Where a run stands on its driver.
+enum Slot {
+    /// Its journal and inbox are being read.
+    Loading { owned: Owned, hints: Hints, hot: Option<Box<Run>> },
+    /// It is being driven.
+    Live(Box<Run>),
+    /// It is given up, with its last commit under way.
+    Leaving,
+}
+
+struct Place {
+    slot: Slot,
+    key: RunKey,
+    /// Something came that was not read yet.
+    woken: bool,
+    /// Why it parks, once nothing of it is under way.
+    stopped: Option<String>,
+    /// Times the run was loaded again, or its commit sent again, without success.
+    tries: u32,
+}
+
+pub(crate) struct Driver {
+    calls: Calls,
+    time: Arc<Time>,
+    registry: Arc<Registry>,
+    settings: Arc<Settings>,
+    board: Arc<Board>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    ready: Arc<Ready>,
+    places: HashMap<RunNo, Place>,
+    numbers: HashMap<RunKey, RunNo>,
+    last: u64,
+    hot: Hot,
+    under_way: FuturesUnordered<calls::Call>,
+    alarm: Option<(Timestamp, SendFuture)>,
+    // What this round gathers.
+    creations: Vec<Creation>,
+    loads: Vec<Wanted>,
+    commits: Vec<(RunNo, Commit)>,
+    drain: Option<oneshot::Sender<()>>,
+    draining: bool,
+    /// Chance, and how often it was asked for.
+    passes: u128,
+}
+
+/// What one round has to deal with.
+#[derive(Default)]
+struct Round {
+    commands: Vec<Command>,
+    done: Vec<Done>,
+    ready: Vec<RunNo>,
+    closed: bool,
+}
+
+/// The most commands one round takes, so that answers are not kept waiting.
+const ROUND_COMMANDS_MAX: usize = 1024;
+/// Commits that are sent before the round is over, so that the store begins with them while the others are made.
+const COMMITS_EARLY: usize = 32;
+/// How often a run is loaded again because a commit was turned down, before it parks.
+const RELOADS_MAX: u32 = 20;
+
+impl Driver {
+    pub(crate) fn new(setup: Setup) -> Driver {
+        let Setup { store, time, registry, settings, board, commands, hot_runs } = setup;
+        let passes = time.host().random();
+        Driver {
+            calls: Calls { store, time: Arc::clone(&time) },
+            time,
+            registry,
+            settings,
+            board,
+            commands,
+            ready: Arc::default(),
+            places: HashMap::new(),
+            numbers: HashMap::new(),
+            last: 0,
+            hot: Hot::new(hot_runs),
+            under_way: FuturesUnordered::new(),
+            alarm: None,
+            creations: Vec::new(),
+            loads: Vec::new(),
+            commits: Vec::new(),
+            drain: None,
+            draining: false,
+            passes,
+        }
+    }
+
+    /// Drives until it is stopped.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let round = std::future::poll_fn(|context| self.poll_round(context)).await;
+            let Round { commands, done, mut ready, closed } = round;
+            let mut stop = None;
+            for command in commands {
+                if let Some(reply) = self.command(command, &mut ready) {
+                    stop = Some(reply);
+                }
+            }
+            done.into_iter().for_each(|done| self.done(done));
+            ready.into_iter().for_each(|no| self.advance(no));
+            self.send();
+            self.set_alarm();
+            self.finish_draining();
+            if let Some(reply) = stop {
+                self.give_back().await;
+                let _ = reply.send(());
+                return;
+            }
+            if closed {
+                return;
+            }
+        }
+    }
+
+    /// Completes when there is anything to do.
+    fn poll_round(&mut self, context: &mut Context<'_>) -> Poll<Round> {
+        self.ready.register(context.waker());
+        let mut round = Round::default();
+        while round.commands.len() < ROUND_COMMANDS_MAX {
+            match self.commands.poll_recv(context) {
+                Poll::Ready(Some(command)) => round.commands.push(command),
+                Poll::Ready(None) => {
+                    round.closed = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        while let Poll::Ready(Some(done)) = Pin::new(&mut self.under_way).poll_next(context) {
+            round.done.push(done);
+        }
+        round.ready = self.ready.drain();
+        if let Some((_, alarm)) = &mut self.alarm
+            && alarm.as_mut().poll(context).is_ready()
+        {
+            self.alarm = None;
+            round.ready.extend(self.expiring());
+        }
+        let idle = round.commands.is_empty() && round.done.is_empty() && round.ready.is_empty() && !round.closed;
+        if idle { Poll::Pending } else { Poll::Ready(round) }
+    }
+
+    fn command(&mut self, command: Command, ready: &mut Vec<RunNo>) -> Option<oneshot::Sender<()>> {
+        match command {
+            Command::Create { new, reply } => {
+                let new = NewRun { owner: new.owner.filter(|_| !self.draining), ..*new };
+                self.creations.push(Creation { new, reply: Some(reply) });
+            }
+            Command::Drive(claimed) => claimed.into_iter().for_each(|claimed| self.drive(claimed)),
+            Command::Woken(run) => self.woken(&run),
+            Command::LeaseLost => self.lease_lost(),
+            Command::Inspect { run, reply } => {
+                let _ = reply.send(self.inspect(&run));
+            }
+            Command::Drain { reply } => {
+                self.draining = true;
+                self.hot.clear();
+                self.drain = Some(reply);
+                ready.extend(self.places.keys().copied());
+            }
+            Command::Stop { reply } => return Some(reply),
+        }
+        None
+    }
+
+    // Runs come.
+
+    fn place(&mut self, key: RunKey, slot: Slot) -> RunNo {
+        self.last += 1;
+        let no = RunNo(self.last);
+        // A run that is claimed again was lost in between: whatever was here of it is stale.
+        if let Some(old) = self.numbers.insert(key.clone(), no) {
+            self.places.remove(&old);
+            self.board.driven_one_less();
+        }
+        self.places.insert(no, Place { slot, key, woken: false, stopped: None, tries: 0 });
+        no
+    }
+
+    fn drive(&mut self, claimed: Claimed) {
+        self.time.observe(claimed.now);
+        let hot = self.hot.take(&claimed);
+        let Claimed { run, fence, generation, next, workflow, version, parent, .. } = claimed;
+        if self.draining {
+            self.board.driven_one_less();
+            self.under_way.push(self.calls.release(run, fence, true));
+            return;
+        }
+        let owned = Owned { run: run.clone(), fence, generation, next, workflow, version, parent };
+        let from = if hot.is_some() { next } else { Index(0) };
+        let no = self.place(run.clone(), Slot::Loading { owned, hints: Hints::default(), hot: hot.map(Box::new) });
+        self.loads.push(Wanted { no, run, from, taking: None });
+    }
+
+    /// Reads a run again from the start, keeping what was learned.
+    fn reload(&mut self, no: RunNo, owned: Owned, hints: Hints) {
+        let Some(place) = self.places.get_mut(&no) else { return };
+        place.tries += 1;
+        let wanted = Wanted { no, run: owned.run.clone(), from: Index(0), taking: Some(owned.fence) };
+        place.slot = Slot::Loading { owned, hints, hot: None };
+        self.loads.push(wanted);
+    }
+
+    /// The run's journal and inbox are here: its program goes on.
+    fn restore(&mut self, no: RunNo, loaded: Loaded) {
+        let Some(place) = self.places.get_mut(&no) else { return };
+        let slot = std::mem::replace(&mut place.slot, Slot::Leaving);
+        let Slot::Loading { owned, hints, hot } = slot else {
+            place.slot = slot;
+            return;
+        };
+        if loaded.generation != owned.generation {
+            self.forget(no);
+            return;
+        }
+        if let Some(mut run) = hot {
+            run.reclaimed(owned.fence, self.ready.waker(no));
+            run.receive(loaded.inbox);
+            self.live(no, run);
+            return;
+        }
+        let restored = self.program(no, &owned, loaded, hints);
+        match restored {
+            Ok(run) => self.live(no, Box::new(run)),
+            Err(reason) => self.park(no, &owned.run, owned.fence, owned.next, reason),
+        }
+    }
+
+    fn program(&mut self, no: RunNo, owned: &Owned, loaded: Loaded, hints: Hints) -> Result<Run, String> {
+        let identity = Identity {
+            run: owned.run.clone(),
+            generation: owned.generation,
+            workflow: owned.workflow.clone(),
+            version: owned.version.clone(),
+            parent: owned.parent.clone(),
+        };
+        let runtime = self.time.host().runtime();
+        let program = self.registry.program(&identity, loaded.input, &self.settings, runtime)?;
+        let restored = Restored {
+            identity,
+            fence: owned.fence,
+            events: loaded.events,
+            inbox: loaded.inbox,
+            program,
+            waker: self.ready.waker(no),
+            settings: Arc::clone(&self.settings),
+            hints,
+        };
+        Run::restore(restored, self.moment()).map_err(|stop| stop.to_string())
+    }
+
+    fn live(&mut self, no: RunNo, run: Box<Run>) {
+        let Some(place) = self.places.get_mut(&no) else { return };
+        place.slot = Slot::Live(run);
+        let woken = std::mem::take(&mut place.woken);
+        if woken {
+            self.read_inbox(no);
+        }
+        self.advance(no);
+    }
+
+    // Runs go on.
+
+    fn moment(&mut self) -> Moment {
+        // Not for secrets: one draw of real chance, and a counter to tell the passes apart.
+        self.passes = self.passes.wrapping_add(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        Moment { now: self.time.now(), passed: self.time.passed(), seed: self.passes }
+    }
+
+    fn advance(&mut self, no: RunNo) {
+        let moment = self.moment();
+        let Some(Place { slot: Slot::Live(run), stopped: None, .. }) = self.places.get_mut(&no) else { return };
+        if run.is_leaving() {
+            // What it did now would be lost when the commit under way ends its turn.
+            return;
+        }
+        if self.draining {
+            run.wind_down();
+        }
+        let outcome = run.advance(moment).and_then(|()| run.commit());
+        match outcome {
+            Ok(Some(commit)) => {
+                self.commits.push((no, commit));
+                if self.commits.len() >= COMMITS_EARLY {
+                    self.send_commits();
+                }
+            }
+            Ok(None) if self.draining => self.give_back_if_idle(no),
+            Ok(None) => {}
+            Err(stop) => self.stop(no, &stop),
+        }
+    }
+
+    /// On the way down: a run whose bodies have ended goes to whoever takes it up next.
+    fn give_back_if_idle(&mut self, no: RunNo) {
+        let Some(Place { slot: Slot::Live(run), .. }) = self.places.get_mut(&no) else { return };
+        if run.wind_down() {
+            let (key, fence) = (run.identity().run.clone(), run.fence());
+            self.forget(no);
+            self.under_way.push(self.calls.release(key, fence, true));
+        }
+    }
+
+    /// The run cannot go on: it parks, once nothing of it is under way.
+    fn stop(&mut self, no: RunNo, stop: &Stop) {
+        let Some(place) = self.places.get_mut(&no) else { return };
+        let Slot::Live(run) = &place.slot else { return };
+        if run.is_committing() {
+            place.stopped = Some(stop.to_string());
+            return;
+        }
+        let (key, fence, next) = (run.identity().run.clone(), run.fence(), run.durable());
+        self.park(no, &key, fence, next, stop.to_string());
+    }
+
+    fn park(&mut self, no: RunNo, run: &RunKey, fence: Fence, next: Index, reason: String) {
+        tracing::error!(run = %run, %reason, "the run is parked");
+        let reason: String = reason.chars().filter(|letter| *letter != '\0').take(4_000).collect();
+        let commit = Commit { then: Then::Park { reason }, ..Commit::new(run.clone(), fence, next) };
+        if let Some(place) = self.places.get_mut(&no) {
+            place.slot = Slot::Leaving;
+        }
+        self.commits.push((no, commit));
+    }
+
+    fn woken(&mut self, run: &RunKey) {
+        let Some(no) = self.numbers.get(run).copied() else { return };
+        let Some(place) = self.places.get_mut(&no) else { return };
+        match &place.slot {
+            // Its resume must not be taken while a commit that ends the turn is under way: then nobody would read what
+            // came with it.
+            Slot::Live(run) if !run.is_reading() && !run.is_leaving() => self.read_inbox(no),
+            Slot::Live(_) | Slot::Loading { .. } => place.woken = true,
+            Slot::Leaving => {}
+        }
+    }
+
+    fn read_inbox(&mut self, no: RunNo) {
+        let Some(place) = self.places.get_mut(&no) else { return };
+        let Slot::Live(run) = &mut place.slot else { return };
+        run.set_reading(true);
+        let call = self.calls.read_inbox(no, place.key.clone(), run.fence(), run.durable());
+        self.under_way.push(call);
+    }
+
+    // Runs go.
+
+    /// The run is no longer ours, or has ended.
+    fn forget(&mut self, no: RunNo) -> Option<Place> {
+        let place = self.places.remove(&no)?;
+        if self.numbers.get(&place.key) == Some(&no) {
+            self.numbers.remove(&place.key);
+        }
+        self.board.driven_one_less();
+        Some(place)
+    }
+
+    fn lease_lost(&mut self) {
+        self.hot.clear();
+        let numbers: Vec<RunNo> = self.places.keys().copied().collect();
+        for no in numbers {
+            self.forget(no);
+        }
+        self.commits.clear();
+        self.loads.clear();
+    }
+
+    fn inspect(&self, run: &RunKey) -> Option<Vec<OperationInfo>> {
+        let driven = self.numbers.get(run).and_then(|no| self.places.get(no));
+        match driven {
+            Some(Place { slot: Slot::Live(run), .. }) => Some(run.operations()),
+            Some(_) => None,
+            None => self.hot.get(run).map(Run::operations),
+        }
+    }
+
+    // Time.
+
+    /// Runs with an attempt whose time is up.
+    fn expiring(&self) -> Vec<RunNo> {
+        let now = self.time.now();
+        let due = |place: &Place| match &place.slot {
+            Slot::Live(run) => run.next_expiry().is_some_and(|expires| expires <= now),
+            Slot::Loading { .. } | Slot::Leaving => false,
+        };
+        self.places.iter().filter(|(_, place)| due(place)).map(|(no, _)| *no).collect()
+    }
+
+    fn set_alarm(&mut self) {
+        let expiries = self.places.values().filter_map(|place| match &place.slot {
+            Slot::Live(run) => run.next_expiry(),
+            Slot::Loading { .. } | Slot::Leaving => None,
+        });
+        let Some(next) = expiries.min() else {
+            self.alarm = None;
+            return;
+        };
+        if self.alarm.as_ref().is_none_or(|(at, _)| *at != next) {
+            let sleep = self.time.host().sleep_until(self.time.instant(next));
+            self.alarm = Some((next, sleep));
+            // Polled once, so that it wakes this driver.
+            self.ready.wake_driver();
+        }
+    }
+
+    // What goes out.
+
+    /// Sends what this round gathered, each kind as one batch.
+    fn send(&mut self) {
+        if !self.creations.is_empty() {
+            let creations = std::mem::take(&mut self.creations);
+            self.under_way.push(self.calls.create(creations));
+        }
+        if !self.loads.is_empty() {
+            let loads = std::mem::take(&mut self.loads);
+            self.under_way.push(self.calls.load(loads));
+        }
+        self.send_commits();
+    }
+
+    fn send_commits(&mut self) {
+        if self.commits.is_empty() {
+            return;
+        }
+        let mut call = self.calls.commit(std::mem::take(&mut self.commits));
+        // Polled once here, so that the store gets it now and not when this round is over.
+        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => self.under_way.push(call),
+            // A store in memory has the answer at once; it is dealt with in the next round, like any other.
+            Poll::Ready(done) => self.under_way.push(Box::pin(std::future::ready(done))),
+        }
+    }
+
+    /// Answers a drain once nothing is driven any more.
+    fn finish_draining(&mut self) {
+        if self.places.is_empty()
+            && self.under_way.is_empty()
+            && let Some(reply) = self.drain.take()
+        {
+            let _ = reply.send(());
+        }
+    }
+
+    /// Gives back what is still driven: somebody else goes on at once.
+    async fn give_back(mut self) {
+        let releases: Vec<_> = self
+            .places
+            .values()
+            .filter_map(|place| match &place.slot {
+                Slot::Live(run) => Some((place.key.clone(), run.fence())),
+                Slot::Loading { owned, .. } => Some((place.key.clone(), owned.fence)),
+                Slot::Leaving => None,
+            })
+            .collect();
+        self.places.clear();
+        self.hot.clear();
+        for (run, fence) in releases {
+            self.calls.release(run, fence, true).await;
+        }
+    }
+}

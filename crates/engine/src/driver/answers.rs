@@ -1,0 +1,228 @@
+//! What the store answered, and what that means for a run.
+
+use outlast_core::commit::{Commit, Then};
+use outlast_core::id::{Generation, Index};
+use outlast_store::{CommitError, Committed, Created, Loaded, Rejection, Resolution, StoreError};
+
+use super::calls::{Creation, Done, Wanted};
+use super::ready::RunNo;
+use super::{Driver, Owned, Place, RELOADS_MAX, Slot};
+use crate::drive::{Applied, Hints};
+
+impl Driver {
+    pub(super) fn done(&mut self, done: Done) {
+        match done {
+            Done::Created(created) => created.into_iter().for_each(|(creation, answer)| self.created(creation, answer)),
+            Done::Loaded(loaded) => loaded.into_iter().for_each(|(no, answer)| self.loaded(no, answer)),
+            Done::Inbox(no, answer) => self.inbox(no, answer),
+            Done::Committed(commits) => {
+                commits.into_iter().for_each(|(no, commit, answer)| self.committed(no, commit, answer));
+            }
+            Done::Resolved(no, commit, Resolution::Applied) => self.applied(no, &commit),
+            Done::Resolved(no, commit, Resolution::NotApplied) | Done::Again(no, commit) => {
+                if self.places.contains_key(&no) {
+                    self.commits.push((no, commit));
+                }
+            }
+            Done::Nothing => {}
+        }
+    }
+
+    fn created(&mut self, mut creation: Creation, answer: Result<Created, StoreError>) {
+        if let (Ok(Created::Created { fence, at }), Some(_)) = (&answer, creation.new.owner) {
+            self.time.observe(*at);
+            let new = &creation.new;
+            let owned = Owned {
+                run: new.run.clone(),
+                fence: *fence,
+                generation: Generation(0),
+                next: Index(new.history.len() as u64),
+                workflow: new.workflow.clone(),
+                version: new.version.clone(),
+                parent: new.parent.clone(),
+            };
+            self.board.driven_more(1);
+            let slot = Slot::Loading { owned, hints: Hints::default(), hot: None };
+            let no = self.place(new.run.clone(), slot);
+            if new.history.is_empty() && new.signals.is_empty() {
+                // Nothing can be there that is not known here.
+                let loaded = Loaded {
+                    run: new.run.clone(),
+                    generation: Generation(0),
+                    input: new.input.clone(),
+                    snapshot: None,
+                    first: Index(0),
+                    events: Vec::new(),
+                    inbox: Vec::new(),
+                };
+                self.restore(no, loaded);
+            } else {
+                self.loads.push(Wanted { no, run: new.run.clone(), from: Index(0), taking: None });
+            }
+        }
+        creation.answer(answer);
+    }
+
+    fn loaded(&mut self, no: RunNo, answer: Result<Loaded, StoreError>) {
+        match answer {
+            Ok(loaded) => self.restore(no, loaded),
+            Err(StoreError::Corrupt { what, detail }) => {
+                let Some(Place { slot: Slot::Loading { owned, .. }, .. }) = self.places.get(&no) else { return };
+                let (run, fence, next) = (owned.run.clone(), owned.fence, owned.next);
+                let reason = StoreError::Corrupt { what, detail }.to_string();
+                self.park(no, &run, fence, next, reason);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a run could not be loaded");
+                self.forget(no);
+            }
+        }
+    }
+
+    fn inbox(&mut self, no: RunNo, answer: Result<Loaded, StoreError>) {
+        let Some(place) = self.places.get_mut(&no) else { return };
+        let Slot::Live(run) = &mut place.slot else { return };
+        run.set_reading(false);
+        let again = std::mem::take(&mut place.woken);
+        match answer {
+            Ok(loaded) if loaded.generation == run.identity().generation => run.receive(loaded.inbox),
+            Ok(_) => {}
+            Err(StoreError::Fenced { .. } | StoreError::NotFound(_) | StoreError::Deleted(_)) => {
+                self.forget(no);
+                return;
+            }
+            Err(error) => {
+                // The resume may be taken and the inbox not read: it must be, before the turn can end.
+                tracing::warn!(%error, "an inbox could not be read; it is read again");
+                run.set_reading(true);
+                let call = self.calls.read_inbox_again(no, place.key.clone(), run.fence(), run.durable());
+                self.under_way.push(call);
+                return;
+            }
+        }
+        if again {
+            self.read_inbox(no);
+        }
+        self.advance(no);
+    }
+
+    fn committed(&mut self, no: RunNo, commit: Commit, answer: Result<Committed, CommitError>) {
+        match answer {
+            Ok(committed) => {
+                self.time.observe(committed.now);
+                self.applied(no, &commit);
+            }
+            Err(CommitError::Unknown(txn)) => self.under_way.push(self.calls.resolve(no, commit, txn)),
+            Err(CommitError::NotApplied(error)) if error.is_retryable() => {
+                tracing::warn!(run = %commit.run, %error, "a commit could not be written; it is tried again");
+                let Some(place) = self.places.get_mut(&no) else { return };
+                place.tries += 1;
+                self.under_way.push(self.calls.again(no, commit, place.tries));
+            }
+            Err(CommitError::Rejected(rejection)) => self.rejected(no, &commit, rejection),
+            Err(error @ (CommitError::Conflict { .. } | CommitError::Fenced { .. } | CommitError::NotApplied(_))) => {
+                tracing::warn!(run = %commit.run, %error, "the run is no longer driven here");
+                self.forget(no);
+            }
+        }
+    }
+
+    fn applied(&mut self, no: RunNo, commit: &Commit) {
+        if let Some(due) = commit.timers.iter().map(|timer| timer.due).min() {
+            self.board.timer_due(due);
+        }
+        if !commit.deliveries.is_empty() || !commit.children.is_empty() {
+            self.board.somebody_woken();
+        }
+        let Some(place) = self.places.get_mut(&no) else { return };
+        let Slot::Live(run) = &mut place.slot else {
+            // Its last commit: it is parked.
+            self.forget(no);
+            return;
+        };
+        place.tries = 0;
+        let Some(mut applied) = run.committed() else { return };
+        self.board.publish(commit, std::mem::take(&mut applied.emitted));
+        if let Some(reason) = place.stopped.take() {
+            let (key, fence, next) = (run.identity().run.clone(), run.fence(), run.durable());
+            self.park(no, &key, fence, next, reason);
+            return;
+        }
+        self.after(no, commit, applied);
+    }
+
+    fn after(&mut self, no: RunNo, commit: &Commit, applied: Applied) {
+        match applied.then {
+            Then::Continue => self.advance(no),
+            Then::Suspend => {
+                if let Some(Place { slot: Slot::Live(run), woken, .. }) = self.forget(no) {
+                    // A wake that came meanwhile is the unclaimed resume, and outlives the turn.
+                    if woken {
+                        self.board.somebody_woken();
+                    }
+                    if !self.draining {
+                        self.hot.put(*run);
+                    }
+                }
+            }
+            Then::Pause | Then::Park { .. } => {
+                self.forget(no);
+            }
+            Then::Finish(_) => {
+                self.forget(no);
+                self.board.ended(commit);
+            }
+            Then::ContinueAsNew { version, .. } => self.next_generation(no, version),
+        }
+    }
+
+    /// The same run, a new journal: its mailbox moved along.
+    fn next_generation(&mut self, no: RunNo, version: Option<outlast_core::id::Version>) {
+        let Some(Place { slot: Slot::Live(run), .. }) = self.places.get(&no) else { return };
+        let identity = run.identity();
+        let owned = Owned {
+            run: identity.run.clone(),
+            fence: run.fence(),
+            generation: identity.generation.next(),
+            next: Index(0),
+            workflow: identity.workflow.clone(),
+            version: version.unwrap_or_else(|| identity.version.clone()),
+            parent: identity.parent.clone(),
+        };
+        self.reload(no, owned, Hints::default());
+        if let Some(place) = self.places.get_mut(&no) {
+            place.tries = 0;
+        }
+    }
+
+    /// The store knows something the program does not: an answer that came first, a child's id that is taken. The run is
+    /// read again, and what was learned goes with it.
+    fn rejected(&mut self, no: RunNo, commit: &Commit, rejection: Rejection) {
+        let Some(place) = self.places.get_mut(&no) else { return };
+        let slot = std::mem::replace(&mut place.slot, Slot::Leaving);
+        let Slot::Live(run) = slot else {
+            self.forget(no);
+            return;
+        };
+        let tries = place.tries;
+        let (identity, fence, next) = (run.identity().clone(), run.fence(), run.durable());
+        if tries >= RELOADS_MAX || matches!(rejection, Rejection::Limit(_) | Rejection::ForeignNamespace { .. }) {
+            self.park(no, &identity.run, fence, next, format!("its commit was rejected: {rejection}"));
+            return;
+        }
+        let mut hints = run.salvage(commit);
+        if let Rejection::ChildExists { child } = rejection {
+            hints.strangers.insert(child);
+        }
+        let owned = Owned {
+            run: identity.run,
+            fence,
+            generation: identity.generation,
+            next,
+            workflow: identity.workflow,
+            version: identity.version,
+            parent: identity.parent,
+        };
+        self.reload(no, owned, hints);
+    }
+}

@@ -1,0 +1,65 @@
+//! Programs of suspended runs that stay in memory, so that the next wake needs no replay. Only a cache: evicting any of
+//! them at any time changes nothing but time.
+
+use std::collections::{BTreeMap, HashMap};
+
+use outlast_core::id::RunKey;
+use outlast_store::Claimed;
+
+use crate::drive::Run;
+
+#[derive(Default)]
+pub(super) struct Hot {
+    runs: HashMap<RunKey, (u64, Run)>,
+    /// By last use, the oldest first.
+    order: BTreeMap<u64, RunKey>,
+    uses: u64,
+    max: usize,
+}
+
+impl Hot {
+    pub(super) fn new(max: usize) -> Hot {
+        Hot { max, ..Hot::default() }
+    }
+
+    pub(super) fn put(&mut self, run: Run) {
+        if self.max == 0 {
+            return;
+        }
+        let key = run.identity().run.clone();
+        self.remove(&key);
+        if self.runs.len() >= self.max
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.runs.remove(&oldest);
+        }
+        self.uses += 1;
+        self.order.insert(self.uses, key.clone());
+        self.runs.insert(key, (self.uses, run));
+    }
+
+    /// The program of a run that was just claimed, if it is as the store has it: the same generation and index, and
+    /// nobody else had it meanwhile.
+    pub(super) fn take(&mut self, claimed: &Claimed) -> Option<Run> {
+        let run = self.remove(&claimed.run)?;
+        let same = run.identity().generation == claimed.generation
+            && run.durable() == claimed.next
+            && run.fence().next() == claimed.fence;
+        same.then_some(run)
+    }
+
+    pub(super) fn remove(&mut self, key: &RunKey) -> Option<Run> {
+        let (used, run) = self.runs.remove(key)?;
+        self.order.remove(&used);
+        Some(run)
+    }
+
+    pub(super) fn get(&self, key: &RunKey) -> Option<&Run> {
+        self.runs.get(key).map(|(_, run)| run)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        self.order.clear();
+    }
+}

@@ -1,0 +1,363 @@
+//! The engine: how it is built, started and stopped.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use outlast_core::id::{Namespace, NodeId};
+use outlast_core::limits::Limits;
+use outlast_store::{Clock, MemoryStore, Store};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+
+use crate::board::Board;
+use crate::client::EngineError;
+use crate::code::{Ctx, Workflow};
+use crate::drive::Settings;
+use crate::driver::{Command, Driver, Setup};
+use crate::host::{Host, Threads, Time};
+use crate::node::{Drivers, Node, Stage};
+use crate::registry::Registry;
+use crate::token::Secret;
+
+/// Builds an [`Engine`].
+///
+/// ```
+/// use outlast::{Ctx, Outlast};
+///
+/// async fn greet(ctx: Ctx, name: String) -> outlast::Result<String> {
+///     ctx.step("greet", async |_| Ok(format!("Hello, {name}!"))).await
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), outlast::EngineError> {
+/// let engine = Outlast::memory().workflow("greet", greet).start().await?;
+/// let greeting: String = engine.start("greet", "Ada").id("greet-1").await?.result().await?;
+/// assert_eq!(greeting, "Hello, Ada!");
+/// engine.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing runs until `start` is awaited"]
+pub struct Outlast {
+    place: Place,
+    registry: Registry,
+    /// What was wrong with a registration; said at the start.
+    refused: Option<EngineError>,
+    options: Options,
+}
+
+/// Where runs are kept.
+enum Place {
+    Memory,
+    #[cfg(feature = "sqlite")]
+    Sqlite(PathBuf),
+    #[cfg(feature = "postgres")]
+    Postgres(String),
+    Store(Arc<dyn Store>),
+}
+
+struct Options {
+    namespace: Namespace,
+    node: Option<NodeId>,
+    drivers: usize,
+    hot_runs: usize,
+    runs_max: usize,
+    lease: Duration,
+    poll: Duration,
+    grace: Duration,
+    limits: Limits,
+    host: Option<Arc<dyn Host>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Options {
+            namespace: Namespace::default_namespace(),
+            node: None,
+            drivers: cores,
+            hot_runs: 1_000,
+            runs_max: 10_000,
+            lease: Duration::from_secs(15),
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(10),
+            limits: Limits::default(),
+            host: None,
+        }
+    }
+}
+
+impl Outlast {
+    /// Keeps runs in this process's memory: for tests and experiments. Nothing survives the process.
+    pub fn memory() -> Outlast {
+        Outlast::at(Place::Memory)
+    }
+
+    /// Keeps runs in one SQLite file, which is created if it is missing and belongs to this process alone.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(path: impl Into<PathBuf>) -> Outlast {
+        Outlast::at(Place::Sqlite(path.into()))
+    }
+
+    /// Keeps runs in PostgreSQL, which any number of processes may share.
+    #[cfg(feature = "postgres")]
+    pub fn postgres(url: impl Into<String>) -> Outlast {
+        Outlast::at(Place::Postgres(url.into()))
+    }
+
+    /// Keeps runs in a store that is already open.
+    pub fn store(store: Arc<dyn Store>) -> Outlast {
+        Outlast::at(Place::Store(store))
+    }
+
+    fn at(place: Place) -> Outlast {
+        Outlast { place, registry: Registry::default(), refused: None, options: Options::default() }
+    }
+
+    /// Registers an `async fn(Ctx, Input) -> outlast::Result<Output>` under a name, as version 1.
+    pub fn workflow<I, O, F, Fut>(self, name: &str, workflow: F) -> Outlast
+    where
+        I: serde::de::DeserializeOwned + 'static,
+        O: serde::Serialize + 'static,
+        F: Fn(Ctx, I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = crate::Result<O>> + 'static,
+    {
+        self.register(Workflow::new(name, workflow))
+    }
+
+    /// Registers a workflow with its versions.
+    pub fn register(mut self, workflow: Workflow) -> Outlast {
+        let added = match workflow.register() {
+            Ok(workflow) => {
+                self.registry.add(workflow).map_err(|name| EngineError::DuplicateWorkflow(name.to_string()))
+            }
+            Err(error) => Err(EngineError::Invalid(error.to_string())),
+        };
+        if let Err(error) = added {
+            self.refused.get_or_insert(error);
+        }
+        self
+    }
+
+    /// The namespace this engine's clients act in.
+    pub fn namespace(mut self, namespace: Namespace) -> Outlast {
+        self.options.namespace = namespace;
+        self
+    }
+
+    /// This node's name. Starting a node under a name ends what an earlier one of that name held: give each process of a
+    /// cluster its own, and after a restart the same again.
+    pub fn node(mut self, node: NodeId) -> Outlast {
+        self.options.node = Some(node);
+        self
+    }
+
+    /// How many threads drive runs; as many as there are cores if nobody says otherwise.
+    pub fn drivers(mut self, drivers: usize) -> Outlast {
+        self.options.drivers = drivers.max(1);
+        self
+    }
+
+    /// How many programs of suspended runs each driver keeps in memory, so that waking them needs no replay.
+    pub fn hot_runs(mut self, runs: usize) -> Outlast {
+        self.options.hot_runs = runs;
+        self
+    }
+
+    /// How many runs this node drives at once, at most. Others stay queued.
+    pub fn runs_max(mut self, runs: usize) -> Outlast {
+        self.options.runs_max = runs.max(1);
+        self
+    }
+
+    /// How long this node's runs stay its own when it falls silent.
+    pub fn lease(mut self, lease: Duration) -> Outlast {
+        self.options.lease = lease.max(Duration::from_millis(100));
+        self
+    }
+
+    /// How often to look for what nobody gave notice of: the work of other processes, mostly.
+    pub fn poll(mut self, poll: Duration) -> Outlast {
+        self.options.poll = poll.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How long [`Engine::shutdown`] waits for step bodies that are running.
+    pub fn grace(mut self, grace: Duration) -> Outlast {
+        self.options.grace = grace;
+        self
+    }
+
+    /// What is too large.
+    pub fn limits(mut self, limits: Limits) -> Outlast {
+        self.options.limits = limits;
+        self
+    }
+
+    /// Where time, chance and threads come from.
+    #[cfg(feature = "testing")]
+    pub(crate) fn host(mut self, host: Arc<dyn Host>) -> Outlast {
+        self.options.host = Some(host);
+        self
+    }
+
+    /// Opens the store and starts to drive.
+    pub async fn start(self) -> Result<Engine, EngineError> {
+        let Outlast { place, registry, refused, options } = self;
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let host = match options.host.clone() {
+            Some(host) => host,
+            None => Arc::new(Threads::new(Handle::try_current().map_err(|_| EngineError::NoRuntime)?)),
+        };
+        let store = open(place, &options.limits).await?;
+        launch(store, registry, options, host).await
+    }
+}
+
+async fn open(place: Place, limits: &Limits) -> Result<Arc<dyn Store>, EngineError> {
+    Ok(match place {
+        Place::Memory => Arc::new(MemoryStore::new(Clock::System, limits.clone())),
+        #[cfg(feature = "sqlite")]
+        Place::Sqlite(path) => {
+            let options = outlast_store::SqliteOptions { limits: limits.clone(), ..Default::default() };
+            Arc::new(outlast_store::SqliteStore::open(path, options).await?)
+        }
+        #[cfg(feature = "postgres")]
+        Place::Postgres(url) => {
+            let options = outlast_store::PostgresOptions { limits: limits.clone(), ..Default::default() };
+            Arc::new(outlast_store::PostgresStore::connect(&url, options).await?)
+        }
+        Place::Store(store) => store,
+    })
+}
+
+async fn launch(
+    store: Arc<dyn Store>,
+    registry: Registry,
+    options: Options,
+    host: Arc<dyn Host>,
+) -> Result<Engine, EngineError> {
+    let time = Arc::new(Time::new(Arc::clone(&host)));
+    let (registry, board) = (Arc::new(registry), Arc::new(Board::new()));
+    let secret = Secret::new(store.secret().await?);
+    let known = Arc::clone(&registry);
+    let settings = Arc::new(Settings {
+        limits: options.limits.clone(),
+        newest: Box::new(move |workflow| known.newest(workflow)),
+        token: Box::new(move |run, generation, key| secret.token(run, generation, key)),
+    });
+    let (senders, receivers): (Vec<_>, Vec<_>) =
+        (0..options.drivers).map(|_| mpsc::unbounded_channel::<Command>()).unzip();
+    let drivers = Drivers::new(senders);
+    let (stage, stages) = watch::channel(Stage::Running);
+    let id = match options.node {
+        Some(node) => node,
+        None => NodeId::new(format!("node-{:032x}", host.random()))
+            .map_err(|error| EngineError::Invalid(error.to_string()))?,
+    };
+    let node = Node {
+        id,
+        store: Arc::clone(&store),
+        time: Arc::clone(&time),
+        board: Arc::clone(&board),
+        registry: Arc::clone(&registry),
+        drivers: drivers.clone(),
+        lease: options.lease,
+        poll: options.poll,
+        runs_max: options.runs_max,
+        stage: stages,
+    };
+    let lease = node.register().await?;
+    for (number, commands) in receivers.into_iter().enumerate() {
+        let setup = Setup {
+            store: Arc::clone(&store),
+            time: Arc::clone(&time),
+            registry: Arc::clone(&registry),
+            settings: Arc::clone(&settings),
+            board: Arc::clone(&board),
+            commands,
+            hot_runs: options.hot_runs,
+        };
+        host.spawn_driver(format!("outlast-driver-{number}"), Box::new(move || Box::pin(Driver::new(setup).run())));
+    }
+    let (ended, stopped) = watch::channel(false);
+    host.spawn(Box::pin(async move {
+        node.run(lease).await;
+        let _ = ended.send(true);
+    }));
+    let first_claim = AtomicU64::new(u64::try_from(host.random() >> 66).unwrap_or(0) | (1 << 62));
+    Ok(Engine {
+        inner: Arc::new(Inner {
+            store: RwLock::new(Some(store)),
+            time,
+            board,
+            registry,
+            drivers,
+            namespace: options.namespace,
+            runs_max: options.runs_max,
+            poll: options.poll,
+            grace: options.grace,
+            stage,
+            stopped,
+            next_claim: first_claim,
+        }),
+    })
+}
+
+/// A running engine, and the client of its runs. Cheap to clone; when the last clone is dropped the engine stops, and
+/// whatever it was driving is taken up again later, here or elsewhere.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    /// None once the engine is shut down: then the file, or the connections, are free.
+    store: RwLock<Option<Arc<dyn Store>>>,
+    pub(crate) time: Arc<Time>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) drivers: Drivers,
+    pub(crate) namespace: Namespace,
+    pub(crate) runs_max: usize,
+    pub(crate) poll: Duration,
+    grace: Duration,
+    stage: watch::Sender<Stage>,
+    stopped: watch::Receiver<bool>,
+    next_claim: AtomicU64,
+}
+
+impl Inner {
+    /// The store, as long as the engine is not shut down.
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, EngineError> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(EngineError::Stopped)
+    }
+
+    /// A name for the ownership of a run that is created here.
+    pub(crate) fn next_claim(&self) -> outlast_core::id::ClaimId {
+        outlast_core::id::ClaimId(self.next_claim.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Engine {
+    /// Stops politely: claims nothing more, lets running step bodies end for a while, gives every run back, and ends the
+    /// lease, so that another process can go on at once. Afterwards the database is closed, and every call says that the
+    /// engine is shut down.
+    pub async fn shutdown(&self) {
+        let inner = &self.inner;
+        let _ = inner.stage.send(Stage::Draining);
+        let drained = std::pin::pin!(inner.drivers.ask_all(|reply| Command::Drain { reply }));
+        let host = inner.time.host();
+        let patience = host.sleep_until(host.elapsed() + inner.grace);
+        futures_util::future::select(drained, patience).await;
+        inner.drivers.ask_all(|reply| Command::Stop { reply }).await;
+        let _ = inner.stage.send(Stage::Stopped);
+        let mut stopped = inner.stopped.clone();
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+        inner.store.write().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}

@@ -1,0 +1,36 @@
+//! Outlast runs workflows that outlast crashes, deploys and months.
+//!
+//! A workflow is an `async fn(Ctx, Input) -> outlast::Result<Output>`. What it does through its [`Ctx`] is journaled; after a
+//! crash the function runs again from the top, is given what is recorded, and goes on where it stopped. [`Outlast`] builds an
+//! engine on one SQLite file, on PostgreSQL, or in memory; [`Engine`] starts runs and talks to them; `testing` (feature
+//! `testing`) runs them in virtual time and kills them at every call.
+
+mod board;
+mod client;
+mod code;
+mod drive;
+mod driver;
+mod engine;
+mod error;
+mod host;
+mod node;
+mod registry;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod token;
+
+pub use client::{Attached, EngineError, RunHandle, Start};
+pub use code::*;
+pub use drive::OperationInfo;
+pub use engine::{Engine, Outlast};
+pub use error::{Error, Result};
+pub use outlast_core::commit::Status;
+pub use outlast_core::event::{ClosePolicy, Event};
+pub use outlast_core::failure::Failure;
+pub use outlast_core::retry::{Backoff, Jitter, Retry};
+pub use outlast_core::time::Timestamp;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,291 @@
+//! A node: one engine's part in the cluster. It holds the lease, claims runs for its drivers, fires timers, and looks for
+//! wakes of runs that are being driven.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use outlast_core::id::{ClaimId, LeaseId, NodeId, RunKey};
+use outlast_core::limits::CLAIM_BATCH_MAX;
+use outlast_store::{Claim, Claimed, Pick, Store, StoreError};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::board::Board;
+use crate::driver::Command;
+use crate::host::Time;
+use crate::registry::Registry;
+
+/// Timers fired in one transaction.
+const SWEEP_BATCH_MAX: usize = 1_000;
+
+/// What a node is made from.
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) time: Arc<Time>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) drivers: Drivers,
+    /// How long the lease lasts without a renewal.
+    pub(crate) lease: Duration,
+    /// How often to look for what nobody gave notice of.
+    pub(crate) poll: Duration,
+    /// Runs to hold at most.
+    pub(crate) runs_max: usize,
+    /// How far the engine is on its way down. A dropped sender means stopped.
+    pub(crate) stage: watch::Receiver<Stage>,
+}
+
+/// How far an engine is on its way down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Running,
+    /// Nothing new is claimed.
+    Draining,
+    Stopped,
+}
+
+/// The drivers of a node. A run always goes to the same one, where its program may still be.
+#[derive(Clone)]
+pub(crate) struct Drivers(Arc<[mpsc::UnboundedSender<Command>]>);
+
+impl Drivers {
+    pub(crate) fn new(senders: Vec<mpsc::UnboundedSender<Command>>) -> Drivers {
+        Drivers(senders.into())
+    }
+
+    /// Sends a command to the driver of a run; whether it is still there.
+    pub(crate) fn send(&self, run: &RunKey, command: Command) -> bool {
+        let mut hasher = DefaultHasher::new();
+        run.hash(&mut hasher);
+        let at = usize::try_from(hasher.finish() % self.0.len() as u64).unwrap_or(0);
+        self.0.get(at).is_some_and(|driver| driver.send(command).is_ok())
+    }
+
+    /// Sends a command to every driver and waits for their answers.
+    pub(crate) async fn ask_all(&self, command: impl Fn(oneshot::Sender<()>) -> Command) {
+        let mut answers = Vec::new();
+        for driver in self.0.iter() {
+            let (reply, answer) = oneshot::channel();
+            if driver.send(command(reply)).is_ok() {
+                answers.push(answer);
+            }
+        }
+        for answer in answers {
+            let _ = answer.await;
+        }
+    }
+
+    fn tell_all(&self, command: impl Fn() -> Command) {
+        for driver in self.0.iter() {
+            let _ = driver.send(command());
+        }
+    }
+}
+
+/// When to do what next, by the host's clock.
+struct Agenda {
+    renew: Duration,
+    poll: Duration,
+}
+
+impl Node {
+    /// Begins the first lease.
+    pub(crate) async fn register(&self) -> Result<LeaseId, StoreError> {
+        let lease = self.store.register(self.id.clone(), self.lease).await?;
+        self.time.observe(lease.now);
+        self.board.set_lease(Some(lease.id));
+        Ok(lease.id)
+    }
+
+    /// Works until it is told to stop, and then gives the lease back.
+    pub(crate) async fn run(mut self, lease: LeaseId) {
+        let mut lease = lease;
+        let mut claims = ClaimIds::new(self.time.host().random());
+        let mut agenda = Agenda { renew: self.after(self.lease / 3), poll: self.after(Duration::ZERO) };
+        // The last moment at which the lease is certainly ours.
+        let mut held_until = self.after(self.lease);
+        loop {
+            let stage = self.stage();
+            if stage == Stage::Stopped {
+                break;
+            }
+            let now = self.time.host().elapsed();
+            if now >= agenda.renew {
+                match self.renew(lease).await {
+                    Renewed::Until => held_until = now + self.lease,
+                    Renewed::NotReached if self.time.host().elapsed() < held_until => {}
+                    Renewed::NotReached | Renewed::Lapsed => {
+                        lease = self.begin_again().await;
+                        held_until = self.after(self.lease);
+                    }
+                }
+                agenda.renew = self.after(self.lease / 3);
+            }
+            let polled = now >= agenda.poll;
+            if polled || self.board.next_due().is_some_and(|due| self.time.instant(due) <= now) {
+                self.fire_timers().await;
+            }
+            if polled {
+                agenda.poll = self.after(self.poll);
+            }
+            if stage == Stage::Running {
+                self.claim(lease, &mut claims).await;
+            }
+            self.look_for_wakes(lease).await;
+            self.wait(&agenda).await;
+        }
+        self.board.set_lease(None);
+        if let Err(error) = self.store.retire(lease).await {
+            tracing::warn!(%error, "the lease could not be given back; it lapses by itself");
+        }
+    }
+
+    fn stage(&mut self) -> Stage {
+        if self.stage.has_changed().is_err() { Stage::Stopped } else { *self.stage.borrow_and_update() }
+    }
+
+    fn after(&self, duration: Duration) -> Duration {
+        self.time.host().elapsed() + duration
+    }
+
+    /// Waits until there is something to look after.
+    async fn wait(&mut self, agenda: &Agenda) {
+        let due = self.board.next_due().map(|due| self.time.instant(due));
+        let until = [Some(agenda.renew), Some(agenda.poll), due].into_iter().flatten().min().unwrap_or(agenda.poll);
+        let sleep = self.time.host().sleep_until(until);
+        let board = Arc::clone(&self.board);
+        let noticed = std::pin::pin!(board.noticed());
+        let stopped = std::pin::pin!(self.stage.changed().map(drop));
+        match select(select(sleep, noticed), stopped).await {
+            Either::Left(_) | Either::Right(_) => {}
+        }
+    }
+
+    async fn renew(&self, lease: LeaseId) -> Renewed {
+        match self.store.renew(lease, self.lease).await {
+            Ok(renewed) => {
+                self.time.observe(renewed.now);
+                Renewed::Until
+            }
+            Err(StoreError::LeaseLapsed { .. }) => Renewed::Lapsed,
+            Err(error) => {
+                tracing::warn!(%error, "the lease could not be renewed");
+                Renewed::NotReached
+            }
+        }
+    }
+
+    /// The lease is over: every program is dropped before anybody else can go on with its run.
+    async fn begin_again(&self) -> LeaseId {
+        tracing::error!(node = %self.id, "the lease is over; all runs are dropped and claimed again");
+        self.board.set_lease(None);
+        self.drivers.tell_all(|| Command::LeaseLost);
+        loop {
+            match self.register().await {
+                Ok(lease) => return lease,
+                Err(error) => {
+                    tracing::warn!(%error, "no lease could be had");
+                    self.time.host().sleep_until(self.after(self.poll)).await;
+                }
+            }
+        }
+    }
+
+    /// Fires what is due. Early calls do nothing: the store compares with its own clock.
+    async fn fire_timers(&self) {
+        loop {
+            self.board.clear_due();
+            match self.store.sweep(SWEEP_BATCH_MAX).await {
+                Ok(swept) => {
+                    self.time.observe(swept.now);
+                    if let Some(next) = swept.next_due {
+                        self.board.remember_due(next);
+                    }
+                    if !swept.more {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "due timers could not be fired; they are looked for again");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes runs that are ready, as many as there is room for.
+    async fn claim(&self, lease: LeaseId, claims: &mut ClaimIds) {
+        loop {
+            let room = self.runs_max.saturating_sub(self.board.driven()).min(CLAIM_BATCH_MAX);
+            if room == 0 {
+                return;
+            }
+            let claim =
+                Claim { lease, id: claims.current(), limit: room, pick: Pick::Ready, serves: self.registry.serves() };
+            match self.store.claim(claim).await {
+                Ok(claimed) => {
+                    claims.next();
+                    let taken = claimed.len();
+                    self.hand_over(claimed);
+                    if taken < room {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    // The same id again: whatever this one took is given again.
+                    tracing::warn!(%error, "runs could not be claimed; they are looked for again");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn hand_over(&self, claimed: Vec<Claimed>) {
+        self.board.driven_more(claimed.len());
+        for claimed in claimed {
+            let run = claimed.run.clone();
+            self.drivers.send(&run, Command::Drive(vec![claimed]));
+        }
+    }
+
+    async fn look_for_wakes(&self, lease: LeaseId) {
+        if self.board.driven() == 0 {
+            return;
+        }
+        match self.store.wakes(lease, CLAIM_BATCH_MAX).await {
+            Ok(runs) => {
+                for run in runs {
+                    self.drivers.send(&run.clone(), Command::Woken(run));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "wakes could not be looked for; they are looked for again"),
+        }
+    }
+}
+
+enum Renewed {
+    Until,
+    Lapsed,
+    NotReached,
+}
+
+/// Names for claims: a new one for each that was answered.
+struct ClaimIds(u64);
+
+impl ClaimIds {
+    fn new(random: u128) -> ClaimIds {
+        // Any number no other claim of this lease has. The top bit is left to runs that are owned from their creation.
+        ClaimIds(u64::try_from(random >> 66).unwrap_or(0))
+    }
+
+    fn current(&self) -> ClaimId {
+        ClaimId(self.0)
+    }
+
+    fn next(&mut self) {
+        self.0 = self.0.wrapping_add(1);
+    }
+}

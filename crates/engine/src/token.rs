@@ -1,0 +1,53 @@
+//! Tokens nobody can guess, and names made from long texts.
+
+use hmac::{Hmac, KeyInit, Mac};
+use outlast_core::id::{Generation, Key, RunKey};
+use sha2::{Digest, Sha256};
+
+/// The database's own secret. Every node has the same, so a token is the same wherever a run is replayed.
+pub(crate) struct Secret([u8; 32]);
+
+impl Secret {
+    pub(crate) fn new(secret: [u8; 32]) -> Secret {
+        Secret(secret)
+    }
+
+    /// The token of a callback. Not stored in the journal: it is made again when it is needed.
+    pub(crate) fn token(&self, run: &RunKey, generation: Generation, key: &Key) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a MAC takes a key of any length");
+        // No part can contain a line break, so that no two callbacks have the same text.
+        mac.update(format!("{}\n{}\n{generation}\n{key}", run.namespace, run.id).as_bytes());
+        hex(&mac.finalize().into_bytes())
+    }
+}
+
+/// A short name that only this text has.
+pub(crate) fn digest(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes())[..16])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::id::{Namespace, RunId};
+
+    use super::*;
+
+    fn token(secret: u8, run: &str, generation: u64, key: &str) -> String {
+        let run = RunKey::new(Namespace::default_namespace(), RunId::new(run).unwrap());
+        Secret::new([secret; 32]).token(&run, Generation(generation), &Key::new(key).unwrap())
+    }
+
+    #[test]
+    fn a_token_is_the_same_everywhere_and_another_for_everything_else() {
+        let own = token(1, "a", 0, "k");
+        assert_eq!(own, token(1, "a", 0, "k"));
+        assert_eq!(own.len(), 64);
+        for other in [token(2, "a", 0, "k"), token(1, "b", 0, "k"), token(1, "a", 1, "k"), token(1, "a", 0, "l")] {
+            assert_ne!(own, other);
+        }
+    }
+}

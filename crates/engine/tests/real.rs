@@ -1,0 +1,185 @@
+//! Real time, real threads, real databases.
+#![cfg(all(feature = "sqlite", feature = "postgres"))]
+#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
+#![expect(clippy::disallowed_methods, reason = "these stories are about real time")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outlast::{Ctx, Engine, EngineError, Outlast, Retry, Status};
+use outlast_store::{PostgresOptions, PostgresStore};
+
+async fn naps(ctx: Ctx, n: u32) -> outlast::Result<u32> {
+    let mut sum = 0;
+    for step in 0..n {
+        sum += ctx
+            .step("add", async |_| {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                Ok(step)
+            })
+            .await?;
+        ctx.sleep(Duration::from_millis(10)).await?;
+    }
+    Ok(sum)
+}
+
+async fn busy(ctx: Ctx, _: ()) -> outlast::Result<u32> {
+    for _ in 0..5_000 {
+        ctx.step("step", async |_| Ok(())).await?;
+    }
+    Ok(5_000)
+}
+
+async fn waits(ctx: Ctx, _: ()) -> outlast::Result<String> {
+    ctx.wait_for("word").await
+}
+
+/// Something a workflow must not do: its own line is named.
+async fn foolish(_: Ctx, _: ()) -> outlast::Result<()> {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    Ok(())
+}
+
+/// Somebody who never ends.
+async fn stuck(ctx: Ctx, _: ()) -> outlast::Result<()> {
+    ctx.step("hang", async |_| {
+        std::future::pending::<()>().await;
+        Ok(())
+    })
+    .timeout(Duration::from_millis(50))
+    .retry(Retry::never())
+    .await
+}
+
+fn register(engine: Outlast) -> Outlast {
+    engine
+        .workflow("busy", busy)
+        .workflow("naps", naps)
+        .workflow("waits", waits)
+        .workflow("foolish", foolish)
+        .workflow("stuck", stuck)
+        .poll(Duration::from_millis(100))
+}
+
+async fn sqlite(path: &std::path::Path) -> Engine {
+    register(Outlast::sqlite(path)).start().await.unwrap()
+}
+
+/// Engines on one schema of their own.
+struct Shared {
+    url: String,
+    schema: String,
+}
+
+impl Shared {
+    fn new(name: &str) -> Shared {
+        let url = std::env::var("OUTLAST_TEST_POSTGRES")
+            .expect("there is no PostgreSQL: run `cargo xtask test`, or set OUTLAST_TEST_POSTGRES");
+        Shared { url, schema: format!("engine_{name}_{}", std::process::id()) }
+    }
+
+    async fn engine(&self) -> Engine {
+        let options = PostgresOptions { schema: Some(self.schema.clone()), ..PostgresOptions::default() };
+        let store = PostgresStore::connect(&self.url, options).await.unwrap();
+        register(Outlast::store(Arc::new(store))).lease(Duration::from_secs(2)).start().await.unwrap()
+    }
+}
+
+async fn wait_for(engine: &Engine, run: &str, status: Status) {
+    let begun = Instant::now();
+    while engine.run(run).unwrap().status().await.unwrap() != status {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{run} does not become {status:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_shutdown_the_file_is_free_and_the_run_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("shop.db");
+    let first = sqlite(&path).await;
+    first.start("waits", &()).id("a").await.unwrap();
+    wait_for(&first, "a", Status::Waiting).await;
+    first.shutdown().await;
+    let stopped = first.start("naps", &1).await.err().unwrap();
+    assert!(matches!(stopped, EngineError::Stopped), "{stopped}");
+    let second = sqlite(&path).await;
+    second.run("a").unwrap().signal("word", "hello", "1").await.unwrap();
+    assert_eq!(second.run("a").unwrap().result::<String>().await.unwrap(), "hello");
+    second.shutdown().await;
+}
+
+/// A run of very many steps does not keep the engine up: it is given back after the step that is running.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_does_not_wait_for_the_end_of_a_long_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("shop.db");
+    let first = sqlite(&path).await;
+    first.start("busy", &()).id("a").await.unwrap();
+    wait_for(&first, "a", Status::Running).await;
+    let begun = Instant::now();
+    first.shutdown().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let second = sqlite(&path).await;
+    assert_eq!(second.run("a").unwrap().result::<u32>().await.unwrap(), 5_000);
+    second.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_engine_on_one_file_is_refused_with_the_owners_pid() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("shop.db");
+    let first = sqlite(&path).await;
+    let refused = register(Outlast::sqlite(&path)).start().await.err().unwrap();
+    assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+    first.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tokio_timer_in_workflow_code_fails_at_the_authors_own_line() {
+    let engine = register(Outlast::memory()).start().await.unwrap();
+    let error = engine.start("foolish", &()).await.unwrap().result::<()>().await.unwrap_err();
+    assert_eq!(error.code(), "panic");
+    assert!(error.to_string().contains("tests/real.rs"), "{error}");
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_never_returns_is_ended_by_its_timeout() {
+    let engine = register(Outlast::memory()).start().await.unwrap();
+    let error = engine.start("stuck", &()).await.unwrap().result::<()>().await.unwrap_err();
+    assert_eq!(error.code(), "timeout", "{error}");
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_share_one_postgresql_and_one_takes_over_from_the_other() {
+    let shared = Shared::new("two");
+    let (first, second) = (shared.engine().await, shared.engine().await);
+    let mut runs = Vec::new();
+    for run in 0..40 {
+        let engine = if run % 2 == 0 { &first } else { &second };
+        runs.push(engine.start("naps", &10).id(&format!("run-{run}")).await.unwrap().id().clone());
+    }
+    first.shutdown().await;
+    for run in runs {
+        assert_eq!(second.run(run.as_str()).unwrap().result::<u32>().await.unwrap(), 45);
+    }
+    second.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_falls_silent_loses_its_runs_to_another() {
+    let shared = Shared::new("silent");
+    let first = shared.engine().await;
+    let waiting = first.start("waits", &()).id("a").await.unwrap();
+    let sleeping = first.start("naps", &200).id("b").await.unwrap();
+    let second = shared.engine().await;
+    // Dropped without a word: nothing is given back but the lease.
+    drop((waiting, sleeping));
+    drop(first);
+    second.run("a").unwrap().signal("word", "hello", "1").await.unwrap();
+    assert_eq!(second.run("a").unwrap().result::<String>().await.unwrap(), "hello");
+    assert_eq!(second.run("b").unwrap().result::<u32>().await.unwrap(), 199 * 100);
+    second.shutdown().await;
+}

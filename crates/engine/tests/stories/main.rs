@@ -1,0 +1,11 @@
+//! Stories about code workflows, told in virtual time.
+
+mod answers;
+mod control;
+mod crashes;
+mod family;
+mod pauses;
+mod replay;
+mod resume;
+mod steps;
+mod support;

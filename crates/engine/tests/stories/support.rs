@@ -1,0 +1,184 @@
+//! What the stories share.
+#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use outlast::testing::World;
+use outlast::{Ctx, Engine, Outlast, Status};
+use outlast_core::event::Event;
+use outlast_core::id::{Namespace, RunId, RunKey};
+use outlast_core::limits::Limits;
+use outlast_core::time::Timestamp;
+use outlast_store::faults::{Fault, FaultStore, Plan};
+use outlast_store::{Awaited, MemoryStore, Store};
+
+/// Tells a story in a world of its own.
+pub(crate) fn tell<T>(register: impl FnOnce(Outlast) -> Outlast, story: impl AsyncFnOnce(&World, Engine) -> T) -> T {
+    let world = World::new();
+    world.block_on(async {
+        let engine = register(world.engine()).start().await.expect("an engine in memory starts");
+        story(&world, engine).await
+    })
+}
+
+/// The kinds of events in a run's journal.
+pub(crate) async fn kinds(engine: &Engine, run: &str) -> Vec<&'static str> {
+    let journal = engine.run(run).unwrap().journal().await.unwrap();
+    journal.iter().map(|event| event.kind().name()).collect()
+}
+
+/// The journal of a run.
+pub(crate) async fn journal(engine: &Engine, run: &str) -> Vec<Event> {
+    engine.run(run).unwrap().journal().await.unwrap()
+}
+
+/// Where a run stands.
+pub(crate) async fn status(engine: &Engine, run: &str) -> Status {
+    engine.run(run).unwrap().status().await.unwrap()
+}
+
+/// Why a run is parked.
+pub(crate) async fn parked(engine: &Engine, run: &str) -> String {
+    let view = engine.run(run).unwrap().view().await.unwrap();
+    assert_eq!(view.status, Status::Parked, "{view:?}");
+    view.note.expect("a parked run says why")
+}
+
+pub(crate) const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A world with one store, which several engines may share, one after the other.
+pub(crate) struct Scene {
+    pub(crate) world: World,
+    pub(crate) store: Arc<MemoryStore>,
+}
+
+impl Scene {
+    /// Plays a story.
+    pub(crate) fn play<T>(story: impl AsyncFnOnce(&Scene) -> T) -> T {
+        let scene = Scene::new();
+        scene.world.block_on(story(&scene))
+    }
+
+    pub(crate) fn new() -> Scene {
+        let world = World::new();
+        let store = Arc::new(MemoryStore::new(world.clock(), Limits::default()));
+        Scene { world, store }
+    }
+
+    /// An engine on the store.
+    pub(crate) async fn engine(&self, register: impl FnOnce(Outlast) -> Outlast) -> Engine {
+        register(self.world.engine_on(self.store.clone())).start().await.unwrap()
+    }
+
+    /// Lets time pass: an engine of its own sleeps so long.
+    pub(crate) async fn pass(&self, time: Duration) {
+        let engine = self.world.engine().workflow("nap", nap).start().await.unwrap();
+        let nap = engine.start("nap", &u64::try_from(time.as_millis()).unwrap()).await.unwrap();
+        nap.result::<()>().await.unwrap();
+        engine.shutdown().await;
+    }
+
+    /// What a run waits for.
+    pub(crate) async fn awaiting(&self, run: &str) -> Vec<Awaited> {
+        self.store.awaiting(key(run)).await.unwrap()
+    }
+}
+
+pub(crate) fn key(run: &str) -> RunKey {
+    RunKey::new(Namespace::default_namespace(), RunId::new(run).unwrap())
+}
+
+async fn nap(ctx: Ctx, millis: u64) -> outlast::Result<()> {
+    ctx.sleep(Duration::from_millis(millis)).await
+}
+
+/// How often something happened, counted outside of the workflow.
+#[derive(Clone, Default)]
+pub(crate) struct Tally(Arc<AtomicU32>);
+
+impl Tally {
+    pub(crate) fn add(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Seed 000's view of a run, derived from its journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pauses {
+    /// How many pause points were reached.
+    pub(crate) reached: usize,
+    /// The largest n such that pauses 1 … n are complete.
+    pub(crate) completed: usize,
+    /// When the first sleep that is pending ends.
+    pub(crate) resume_at: Option<Timestamp>,
+}
+
+pub(crate) async fn pauses(engine: &Engine, run: &str) -> Pauses {
+    let journal = journal(engine, run).await;
+    let mut begun: Vec<(&str, Option<Timestamp>, bool)> = Vec::new();
+    for event in &journal {
+        match event {
+            Event::TimerStarted { key, deadline, .. } => begun.push((key.as_str(), Some(*deadline), false)),
+            Event::SignalAwaited { key, .. } => begun.push((key.as_str(), None, false)),
+            Event::TimerFired { key } | Event::SignalResolved { key, .. } | Event::SignalTimedOut { key, .. } => {
+                let pause = begun.iter_mut().find(|(begun, ..)| *begun == key.as_str());
+                pause.expect("what ends has begun").2 = true;
+            }
+            _ => {}
+        }
+    }
+    Pauses {
+        reached: begun.len(),
+        completed: begun.iter().take_while(|(.., complete)| *complete).count(),
+        resume_at: begun.iter().filter(|(.., complete)| !complete).find_map(|(_, deadline, _)| *deadline),
+    }
+}
+
+/// Plays a story whose first engine dies at one call to its store; a second one takes over, and the client begins again.
+/// None if the story was over before. `register` is told which engine it is for, from 1; the client gives up with none
+/// when its engine is dead.
+pub(crate) fn crash_at<T>(
+    at: u64,
+    register: impl Fn(u32, Outlast) -> Outlast,
+    client: impl AsyncFn(Engine) -> Option<T>,
+) -> Option<T> {
+    let scene = Scene::new();
+    let plan = Plan { at, fault: Fault::AppliedThenCrash };
+    let faulty = Arc::new(FaultStore::new(scene.store.clone(), plan));
+    let first = register(1, scene.world.engine_on(faulty.clone()));
+    let ended = scene.world.block_on(async {
+        let play = pin!(async { client(first.start().await.ok()?).await });
+        match select(pin!(died(&faulty)), play).await {
+            Either::Left(_) => None,
+            Either::Right((ended, _)) => ended,
+        }
+    });
+    if ended.is_some() {
+        return None;
+    }
+    let second = register(2, scene.world.engine_on(scene.store.clone()));
+    let ended = scene.world.block_on(async { client(second.start().await.unwrap()).await });
+    Some(ended.expect("the second engine lives"))
+}
+
+async fn died(store: &FaultStore) {
+    std::future::poll_fn(|context| {
+        if store.has_crashed() {
+            return Poll::Ready(());
+        }
+        store.notify(context.waker());
+        Poll::Pending
+    })
+    .await;
+}
