@@ -160,10 +160,10 @@ fn check_journals(place: &str, ledger: &Path) {
     });
 }
 
-/// How often a worker is killed.
+/// How often a worker is killed; `OUTLAST_KILLS` says otherwise.
 fn kills() -> u64 {
-    let quick = std::env::var_os("OUTLAST_QUICK").is_some();
-    if quick { 10 } else { 100 }
+    let chosen = std::env::var("OUTLAST_KILLS").ok().and_then(|kills| kills.parse().ok());
+    chosen.unwrap_or(if std::env::var_os("OUTLAST_QUICK").is_some() { 5 } else { 30 })
 }
 
 #[test]
