@@ -118,13 +118,19 @@ impl Run {
         matches!(event, Some(Event::StepStarted { attempt: began, .. }) if *began >= attempt)
     }
 
+    /// Whether this owner recorded that the next attempt begins.
+    pub(super) fn is_announced(&self, key: &Key) -> bool {
+        let Some(Entry { detail: Detail::Code(code), .. }) = self.table.get(key) else { return false };
+        let latest = self.journal.operation(key).filter(|recorded| recorded.latest >= self.loaded());
+        let event = latest.and_then(|recorded| self.journal.get(recorded.latest));
+        matches!(event, Some(Event::StepStarted { attempt, .. }) if *attempt == code.attempts + 1)
+    }
+
     /// Records that an at-most-once attempt begins, before it does; whether that had to be done.
     pub(super) fn announce(&mut self, key: &Key) -> Result<bool, Stop> {
         let Some(Entry { detail: Detail::Code(code), .. }) = self.table.get(key) else { return Ok(false) };
         let attempt = code.attempts + 1;
-        let latest = self.journal.operation(key).and_then(|recorded| self.journal.get(recorded.latest));
-        let announced = matches!(latest, Some(Event::StepStarted { attempt: began, .. }) if *began == attempt);
-        if !code.at_most_once || announced {
+        if !code.at_most_once || self.is_announced(key) {
             return Ok(false);
         }
         self.append(Event::StepStarted { key: key.clone(), attempt, at_most_once: true })?;

@@ -337,10 +337,15 @@ impl Run {
 
     /// Runs the next body, if everything it depends on is durable.
     fn start_wanted(&mut self) -> Result<bool, Stop> {
-        if self.pausing || self.winding_down || self.journal.is_paused() {
+        if self.pausing || self.journal.is_paused() {
             return Ok(false);
         }
         let Some(key) = self.table.next_wanted() else { return Ok(false) };
+        // What was announced must run: nobody else may, and it would be in doubt for ever.
+        if self.winding_down && !self.is_announced(&key) {
+            self.table.not_yet(key);
+            return Ok(false);
+        }
         if self.settle_without_running(&key)? || self.announce(&key)? {
             return Ok(true);
         }
