@@ -29,7 +29,8 @@ Usage: cargo xtask <command>
   test [--quick]                 everything CI checks; sets up what it needs. --quick: the inner loop, smaller counts
   postgres [-- command…]         a private PostgreSQL for one command, or until Ctrl-C
   tidy                           the rules of the design that no compiler checks
-  bench store|engine [args…]     a benchmark, one JSON object per line
+  bench store [args…]            the store benchmark, one JSON object per line
+  bench engine [args…]           the engine benchmark: W1 to W6
   soak [--minutes N] [--cases N] [--seed N]
                                  the randomised tests with large counts and fresh seeds; --seed repeats one round
   help                           this text
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn help_lists_every_command() {
-        for command in ["test", "postgres", "tidy", "bench store", "soak"] {
+        for command in ["test", "postgres", "tidy", "bench store", "bench engine", "soak"] {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command} is missing");
         }
         dispatch(&["help".to_owned()]).expect("help succeeds");
