@@ -16,11 +16,12 @@ use crate::logic::claim::lapsed;
 /// A lock on a table keeps writers away but not those who lock rows: it is waited for before the clock is read.
 const LOCK_TABLES: &str = "LOCK TABLE node, lease IN ROW EXCLUSIVE MODE";
 /// The node's row is locked whether it was there or not.
-const LOCK_NODE: &str = "INSERT INTO node (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name";
+const LOCK_NODE: &str =
+    "INSERT INTO node (name) VALUES ($1::text) ON CONFLICT (name) DO UPDATE SET name = excluded.name";
 const LOCK_OLD: &str = "SELECT id FROM lease WHERE node = $1 ORDER BY id FOR UPDATE";
 /// Ended for good, also if the clock steps back.
 const END_OLD: &str = "UPDATE lease SET until = 0 WHERE node = $1";
-const INSERT: &str = "INSERT INTO lease (node, until) VALUES ($1, $2) RETURNING id";
+const INSERT: &str = "INSERT INTO lease (node, until) VALUES ($1::text, $2) RETURNING id";
 const LOCK: &str = "SELECT node, until FROM lease WHERE id = $1 FOR UPDATE";
 const UPDATE: &str = "UPDATE lease SET until = $2, drained = false WHERE id = $1";
 

@@ -77,7 +77,7 @@ impl Namespaces {
 
     /// Creates one; whether it is new.
     pub(super) async fn put(&self, session: &mut Session, name: &Namespace) -> Result<bool, Failure> {
-        let sql = "INSERT INTO namespace (name) VALUES ($1) ON CONFLICT (name) DO NOTHING RETURNING id, name";
+        let sql = "INSERT INTO namespace (name) VALUES ($1::text) ON CONFLICT (name) DO NOTHING RETURNING id, name";
         let rows = session.ask(sql, vec![Box::new(name.as_str())]).await?;
         self.remember(&rows)?;
         Ok(!rows.is_empty())

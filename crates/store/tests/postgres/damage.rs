@@ -63,7 +63,7 @@ async fn a_run_without_a_readable_name_is_set_aside_and_the_queue_goes_on() {
         store.create(vec![new_run(id, None)]).await.remove(0).unwrap();
     }
     let raw = schema.raw().await;
-    raw.batch_execute("ALTER TABLE run DROP CONSTRAINT run_id_check; UPDATE run SET id = '' WHERE id = 'a'")
+    raw.batch_execute("ALTER DOMAIN text_255 DROP CONSTRAINT text_255_check; UPDATE run SET id = '' WHERE id = 'a'")
         .await
         .unwrap();
     assert_eq!(claim_ids(&store, claim(lease, 1, 1)).await, ["b"]);
@@ -83,7 +83,7 @@ async fn a_row_that_can_be_neither_read_nor_set_aside_is_gone_around() {
         store.create(vec![new_run(id, None)]).await.remove(0).unwrap();
     }
     let raw = schema.raw().await;
-    let broken = "ALTER TABLE run DROP CONSTRAINT run_id_check; UPDATE run SET id = '' WHERE id = 'a'; \
+    let broken = "ALTER DOMAIN text_255 DROP CONSTRAINT text_255_check; UPDATE run SET id = '' WHERE id = 'a'; \
                   ALTER TABLE run ADD CONSTRAINT strict CHECK (id <> '') NOT VALID";
     raw.batch_execute(broken).await.unwrap();
     assert_eq!(claim_ids(&store, claim(lease, 1, 1)).await, ["b"]);
@@ -99,7 +99,7 @@ async fn timers_of_a_run_that_cannot_be_read_do_not_hold_up_the_others() {
     }
     let raw = schema.raw().await;
     let broken = "INSERT INTO timer SELECT ns, seq, 'k', 0, 1 FROM run; \
-                  ALTER TABLE run DROP CONSTRAINT run_version_check; UPDATE run SET version = '' WHERE id = 'a'";
+                  ALTER DOMAIN text_128 DROP CONSTRAINT text_128_check; UPDATE run SET version = '' WHERE id = 'a'";
     raw.batch_execute(broken).await.unwrap();
     let swept = store.sweep(1).await.unwrap();
     assert_eq!((swept.fired, swept.more), (1, false));
@@ -112,7 +112,7 @@ async fn a_task_that_cannot_be_read_does_not_hold_up_its_queue() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let raw = schema.raw().await;
-    let tasks = "ALTER TABLE task DROP CONSTRAINT task_name_check; INSERT INTO task \
+    let tasks = "ALTER DOMAIN text_128 DROP CONSTRAINT text_128_check; INSERT INTO task \
                  SELECT 1, id, NULL, NULL, name, 'q', 0, '', 0, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL \
                  FROM (VALUES ('a', ''), ('b', 't')) v (id, name)";
     raw.batch_execute(tasks).await.unwrap();

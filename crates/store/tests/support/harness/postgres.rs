@@ -16,8 +16,12 @@ const DIALECT: Dialect = Dialect {
     row: "seq",
     oversize: "convert_to(repeat('x', 16777217), 'UTF8')",
     unchecked: |table, column| {
-        let own = format!("DROP CONSTRAINT IF EXISTS {table}_{column}_check");
-        format!("ALTER TABLE {table} {own}, DROP CONSTRAINT IF EXISTS {table}_numbers_check;")
+        let kind = "SELECT domain_name FROM information_schema.columns WHERE table_schema = current_schema() AND";
+        format!(
+            "DO $$ DECLARE kind text; BEGIN {kind} table_name = '{table}' AND column_name = '{column}' INTO kind; \
+             IF kind IS NOT NULL THEN EXECUTE format('ALTER DOMAIN %I DROP CONSTRAINT %I', kind, kind || '_check'); \
+             END IF; END $$;"
+        )
     },
 };
 
