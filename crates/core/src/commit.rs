@@ -142,6 +142,8 @@ pub enum CloseCause {
     TimedOut,
     /// The program no longer wants it. An answer that is already there wins: the commit is rejected.
     Cancelled,
+    /// The commit consumes its answer, which does not fit: the wait is open again.
+    Misfit,
 }
 
 /// A wait to close.

@@ -180,6 +180,13 @@ pub enum Operation {
         retry: Retry,
         /// How long one attempt may take.
         timeout: Option<Duration>,
+        /// The longest silence allowed between two signs of life of one attempt.
+        heartbeat: Option<Duration>,
+    },
+    /// Note that a step's body gave a sign of life. Nothing is recorded.
+    Heartbeat {
+        /// Which step.
+        key: Key,
     },
     /// Record that a step's body, or the check of a condition, returned.
     FinishStep {
@@ -365,6 +372,7 @@ impl Operation {
     pub fn key(&self) -> Option<&Key> {
         match self {
             Operation::StartStep { key, .. }
+            | Operation::Heartbeat { key }
             | Operation::FinishStep { key, .. }
             | Operation::FailStep { key, .. }
             | Operation::StartTimer { key, .. }
@@ -402,7 +410,8 @@ impl Operation {
             Operation::RecordNow { .. } => Some(OperationKind::Now),
             Operation::RecordUuid { .. } => Some(OperationKind::Uuid),
             Operation::RecordRandom { .. } => Some(OperationKind::Random),
-            Operation::FinishStep { .. }
+            Operation::Heartbeat { .. }
+            | Operation::FinishStep { .. }
             | Operation::FailStep { .. }
             | Operation::FinishScope { .. }
             | Operation::FailScope { .. }

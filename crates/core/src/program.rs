@@ -108,6 +108,12 @@ pub trait Program {
     /// the last fact it was fed, plus one.
     fn snapshot(&self) -> Option<Snapshot>;
 
+    /// Why a payload is not what the operation waits for; none if it is, or if the program cannot tell. A signal that does
+    /// not fit is rejected and recorded so, and the wait goes on.
+    fn misfit(&self, _key: &Key, _payload: &[u8]) -> Option<Failure> {
+        None
+    }
+
     /// Names the author used at two places of one scope, as far as the program came.
     fn shared_names(&self) -> &[SharedName] {
         &[]

@@ -1,14 +1,16 @@
 //! What drivers, node and clients of one engine tell each other.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::commit::Commit;
 use outlast_core::event::Event;
-use outlast_core::id::{LeaseId, RunKey};
+use outlast_core::id::{Generation, Index, LeaseId, RunKey};
 use outlast_core::time::Timestamp;
 use tokio::sync::{Notify, broadcast, oneshot};
+
+use crate::drive::Lifecycle;
 
 /// The notice board of one engine.
 #[derive(Default)]
@@ -22,7 +24,28 @@ pub(crate) struct Board {
     /// Wakes the node's loop.
     node: Notify,
     waiting: Mutex<Waiting>,
-    observers: Mutex<HashMap<RunKey, broadcast::Sender<Arc<Event>>>>,
+    observers: Mutex<HashMap<RunKey, Observed>>,
+    /// Whether anybody ever watched a run: most engines never ask.
+    observed: AtomicBool,
+    /// Those who watch the operations of runs.
+    watchers: Mutex<HashMap<RunKey, broadcast::Sender<Lifecycle>>>,
+    watched: AtomicBool,
+}
+
+/// A run that somebody watches.
+struct Observed {
+    sender: broadcast::Sender<Told>,
+    /// A commit is on its way, and where it begins: what it emits is not told yet.
+    under_way: Option<Index>,
+}
+
+/// What those who watch a run are told.
+#[derive(Clone)]
+pub(crate) enum Told {
+    /// Something that is not in the journal, and where it belongs: before the event with this index.
+    Emitted { generation: Generation, before: Index, event: Arc<Event> },
+    /// The journal may have grown.
+    Grown,
 }
 
 #[derive(Default)]
@@ -76,14 +99,52 @@ impl Board {
         }
     }
 
+    /// A commit of a run is about to be sent. Whoever finds it in the store before it is published waits for that.
+    pub(crate) fn sending(&self, run: &RunKey, from: Index) {
+        self.set_under_way(run, Some(from));
+    }
+
+    /// A commit of a run was not applied.
+    pub(crate) fn not_sent(&self, run: &RunKey) {
+        self.set_under_way(run, None);
+    }
+
+    fn set_under_way(&self, run: &RunKey, under_way: Option<Index>) {
+        if self.observed.load(Ordering::Acquire)
+            && let Some(observed) = self.observers().get_mut(run)
+        {
+            observed.under_way = under_way;
+        }
+    }
+
     /// Something of a run became durable: those who watch it are told. What is only emitted reaches those who watch now.
-    pub(crate) fn publish(&self, commit: &Commit, emitted: Vec<Event>) {
+    pub(crate) fn publish(&self, run: &RunKey, generation: Generation, emitted: Vec<(Index, Event)>) {
+        if !self.observed.load(Ordering::Acquire) {
+            return;
+        }
         let mut observers = self.observers();
-        let Some(sender) = observers.get(&commit.run) else { return };
-        let kept = commit.events.iter().filter_map(|record| Event::decode(record).ok());
-        let told = emitted.into_iter().chain(kept).map(|event| sender.send(Arc::new(event)).is_ok()).last();
+        let Some(observed) = observers.get_mut(run) else { return };
+        observed.under_way = None;
+        for (before, event) in emitted {
+            let _ = observed.sender.send(Told::Emitted { generation, before, event: Arc::new(event) });
+        }
+        if observed.sender.send(Told::Grown).is_err() {
+            observers.remove(run);
+        }
+    }
+
+    /// Whether somebody watches the operations of a run.
+    pub(crate) fn is_watched(&self, run: &RunKey) -> bool {
+        self.watched.load(Ordering::Acquire) && self.watchers().contains_key(run)
+    }
+
+    /// Tells those who watch the operations of a run.
+    pub(crate) fn tell(&self, run: &RunKey, happened: Vec<Lifecycle>) {
+        let mut watchers = self.watchers();
+        let Some(sender) = watchers.get(run) else { return };
+        let told = happened.into_iter().map(|lifecycle| sender.send(lifecycle).is_ok()).last();
         if told == Some(false) {
-            observers.remove(&commit.run);
+            watchers.remove(run);
         }
     }
 
@@ -129,13 +190,32 @@ impl Board {
     }
 
     /// What becomes of a run from now on, as far as it is driven here.
-    pub(crate) fn observe(&self, run: &RunKey) -> broadcast::Receiver<Arc<Event>> {
+    pub(crate) fn observe(&self, run: &RunKey) -> broadcast::Receiver<Told> {
+        self.observed.store(true, Ordering::Release);
         let mut observers = self.observers();
-        observers.retain(|_, sender| sender.receiver_count() > 0);
-        observers.entry(run.clone()).or_insert_with(|| broadcast::channel(OBSERVED_MAX).0).subscribe()
+        observers.retain(|_, observed| observed.sender.receiver_count() > 0);
+        let new = || Observed { sender: broadcast::channel(OBSERVED_MAX).0, under_way: None };
+        observers.entry(run.clone()).or_insert_with(new).sender.subscribe()
     }
 
-    fn observers(&self) -> MutexGuard<'_, HashMap<RunKey, broadcast::Sender<Arc<Event>>>> {
+    /// Where a commit of a run that is watched begins that is on its way, or applied and not published.
+    pub(crate) fn under_way(&self, run: &RunKey) -> Option<Index> {
+        self.observers().get(run).and_then(|observed| observed.under_way)
+    }
+
+    /// What happens to the operations of a run from now on, as far as it is driven here.
+    pub(crate) fn watch(&self, run: &RunKey) -> broadcast::Receiver<Lifecycle> {
+        self.watched.store(true, Ordering::Release);
+        let mut watchers = self.watchers();
+        watchers.retain(|_, sender| sender.receiver_count() > 0);
+        watchers.entry(run.clone()).or_insert_with(|| broadcast::channel(OBSERVED_MAX).0).subscribe()
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, HashMap<RunKey, broadcast::Sender<Lifecycle>>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn observers(&self) -> MutexGuard<'_, HashMap<RunKey, Observed>> {
         self.observers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

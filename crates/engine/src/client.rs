@@ -4,11 +4,13 @@ mod attach;
 mod error;
 mod run;
 mod start;
+mod watch;
 
 pub use attach::Attached;
 pub use error::EngineError;
 pub use run::RunHandle;
 pub use start::Start;
+pub use watch::Watched;
 
 use bytes::Bytes;
 use outlast_core::commit::{Delivery, Status};

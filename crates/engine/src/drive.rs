@@ -6,6 +6,7 @@
 mod draft;
 mod end;
 mod inbox;
+mod lifecycle;
 mod mismatch;
 mod note;
 mod record;
@@ -14,5 +15,6 @@ mod run;
 mod table;
 
 pub(crate) use inbox::{AnswerMeta, ControlMeta};
+pub use lifecycle::Lifecycle;
 pub(crate) use run::{Applied, Hints, Identity, Moment, Restored, Run, Settings, Stop};
 pub use table::OperationInfo;

@@ -351,7 +351,13 @@ impl Driver {
         if self.draining {
             run.wind_down();
         }
+        let watched = self.board.is_watched(&run.identity().run);
+        run.set_watched(watched);
         let outcome = run.advance(moment).and_then(|()| run.commit());
+        if watched {
+            let happened = run.take_lifecycle();
+            self.board.tell(&run.identity().run, happened);
+        }
         match outcome {
             Ok(Some(commit)) => {
                 self.commits.push((no, commit));
@@ -359,8 +365,16 @@ impl Driver {
                     self.send_commits();
                 }
             }
-            Ok(None) if self.draining => self.give_back_if_idle(no),
-            Ok(None) => {}
+            Ok(None) => {
+                let emitted = run.take_emitted();
+                if !emitted.is_empty() {
+                    let identity = run.identity();
+                    self.board.publish(&identity.run, identity.generation, emitted);
+                }
+                if self.draining {
+                    self.give_back_if_idle(no);
+                }
+            }
             Err(stop) => self.stop(no, &stop),
         }
     }
@@ -422,6 +436,7 @@ impl Driver {
     /// The run is no longer ours, or has ended.
     fn forget(&mut self, no: RunNo) -> Option<Place> {
         let place = self.places.remove(&no)?;
+        self.board.not_sent(&place.key);
         if self.numbers.get(&place.key) == Some(&no) {
             self.numbers.remove(&place.key);
         }
@@ -496,6 +511,7 @@ impl Driver {
         if self.commits.is_empty() {
             return;
         }
+        self.commits.iter().for_each(|(_, commit)| self.board.sending(&commit.run, commit.expected));
         let mut call = self.calls.commit(std::mem::take(&mut self.commits));
         // Polled once here, so that the store gets it now and not when this round is over.
         match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

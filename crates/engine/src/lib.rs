@@ -19,9 +19,9 @@ mod registry;
 pub mod testing;
 mod token;
 
-pub use client::{Attached, EngineError, RunHandle, Start};
+pub use client::{Attached, EngineError, RunHandle, Start, Watched};
 pub use code::*;
-pub use drive::OperationInfo;
+pub use drive::{Lifecycle, OperationInfo};
 pub use engine::{Engine, Outlast};
 pub use error::{Error, Result};
 pub use outlast_core::commit::Status;
@@ -29,6 +29,7 @@ pub use outlast_core::event::{ClosePolicy, Event};
 pub use outlast_core::failure::Failure;
 pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
+pub use outlast_store::{Delivered, RunView};
 
 /// The README's example compiles.
 #[cfg(doctest)]

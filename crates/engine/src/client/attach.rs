@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use outlast_core::commit::Status;
-use outlast_core::event::{Class, Event};
+use outlast_core::event::Event;
 use outlast_core::id::{Generation, Index, RunKey};
 use outlast_store::{Excerpt, LIST_PAGE_MAX, Load, LoadFrom, RunView};
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::broadcast::error::TryRecvError;
 
 use super::EngineError;
+use crate::board::Told;
 use crate::engine::Engine;
 
 /// A run that is being watched. It is only read: watching never drives it, and anybody may watch at any time.
@@ -21,17 +21,34 @@ pub struct Attached {
     run: RunKey,
     stage: Stage,
     told: VecDeque<Event>,
+    /// What was only emitted, and where it belongs.
+    emitted: VecDeque<(Generation, Index, Event)>,
+    to_pause: bool,
 }
 
 enum Stage {
     Beginning,
-    Watching { generation: Generation, next: Index, live: broadcast::Receiver<Arc<Event>> },
+    Watching { generation: Generation, next: Index, live: broadcast::Receiver<Told> },
     Over,
 }
 
 impl Attached {
     pub(super) fn new(engine: &Engine, run: RunKey) -> Attached {
-        Attached { engine: engine.clone(), run, stage: Stage::Beginning, told: VecDeque::new() }
+        Attached {
+            engine: engine.clone(),
+            run,
+            stage: Stage::Beginning,
+            told: VecDeque::new(),
+            emitted: VecDeque::new(),
+            to_pause: false,
+        }
+    }
+
+    /// Ends also when the run waits for something and nobody drives it.
+    #[must_use]
+    pub fn until_it_waits(mut self) -> Attached {
+        self.to_pause = true;
+        self
     }
 
     /// The next event; none when the run has ended, or rests because it is paused or parked.
@@ -68,56 +85,79 @@ impl Attached {
 
     /// Reads what is new in the journal; if nothing is, waits until something may be.
     async fn watch(&mut self) -> Result<(), EngineError> {
-        let Stage::Watching { generation, next, live } = &mut self.stage else { return Ok(()) };
+        let Stage::Watching { generation, next, .. } = &self.stage else { return Ok(()) };
         let (generation, from) = (*generation, *next);
-        // What was only emitted comes before the part of the journal that became durable with it.
-        take_emitted(live, &mut self.told);
+        // What a commit on its way emits is told before its events are; so they are not looked at before.
+        let under_way = self.engine.inner.board.under_way(&self.run);
         // The run first: what it says must not be newer than what is read.
         let view = self.view().await?;
         let excerpt = Excerpt { run: self.run.clone(), generation: Some(generation), from, limit: LIST_PAGE_MAX };
-        let records = self.engine.inner.store()?.excerpt(excerpt).await?;
-        let Stage::Watching { generation: current, next, live } = &mut self.stage else { return Ok(()) };
-        if view.status.is_terminal() {
-            // The end comes last.
-            take_emitted(live, &mut self.told);
-        }
+        let mut records = self.engine.inner.store()?.excerpt(excerpt).await?;
+        let published = under_way.map_or(u64::MAX, |first| first.0.saturating_sub(from.0));
+        records.truncate(usize::try_from(published).unwrap_or(usize::MAX));
+        self.take_emitted();
+        let mut at = from;
         for record in &records {
+            self.tell_emitted(generation, at);
             let event = Event::decode(record);
             self.told.push_back(event.map_err(|error| EngineError::Codec(format!("{}: {error}", self.run)))?);
+            at = at.next();
         }
-        *next = Index(from.0 + records.len() as u64);
-        if !records.is_empty() {
-            if let Some(Event::RunContinued { .. }) = self.told.back() {
-                (*current, *next) = (generation.next(), Index(0));
-            }
+        let continued = matches!(self.told.back(), Some(Event::RunContinued { .. }));
+        self.tell_emitted(generation, at);
+        self.go_on(if continued { (generation.next(), Index(0)) } else { (generation, at) });
+        if !records.is_empty() || !self.told.is_empty() {
             return Ok(());
         }
-        let rests = view.status.is_terminal() || matches!(view.status, Status::Paused | Status::Parked);
-        if rests && view.generation == generation {
+        let waits = self.to_pause && view.status == Status::Waiting && !view.ready && view.owner.is_none();
+        let rests = waits || view.status.is_terminal() || matches!(view.status, Status::Paused | Status::Parked);
+        if rests && under_way.is_none() && view.generation == generation {
             self.stage = Stage::Over;
             return Ok(());
         }
+        self.wait().await
+    }
+
+    fn go_on(&mut self, (generation, next): (Generation, Index)) {
+        if let Stage::Watching { generation: at, next: place, .. } = &mut self.stage {
+            (*at, *place) = (generation, next);
+        }
+    }
+
+    /// Waits until something may be new.
+    async fn wait(&mut self) -> Result<(), EngineError> {
+        let Stage::Watching { live, .. } = &mut self.stage else { return Ok(()) };
         let host = self.engine.inner.time.host();
         let poll = host.sleep_until(host.elapsed() + self.engine.inner.poll);
-        let told = match select(pin!(live.recv()), poll).await {
-            Either::Left((Ok(event), _)) => Some(event),
-            // It is driven elsewhere, or this observer is slow: the journal has what matters.
-            Either::Left((Err(RecvError::Lagged(_) | RecvError::Closed), _)) | Either::Right(_) => None,
-        };
-        // What is in the journal is read from there.
-        self.told.extend(told.filter(|event| event.class() == Class::EmitOnly).map(|event| Event::clone(&event)));
+        // It may be driven elsewhere, or this observer may be slow: the journal has what matters.
+        if let Either::Left((Ok(Told::Emitted { generation, before, event }), _)) =
+            select(pin!(live.recv()), poll).await
+        {
+            self.emitted.push_back((generation, before, Event::clone(&event)));
+        }
         Ok(())
     }
-}
 
-/// Takes what was only emitted and waits to be told.
-fn take_emitted(live: &mut broadcast::Receiver<Arc<Event>>, told: &mut VecDeque<Event>) {
-    loop {
-        match live.try_recv() {
-            Ok(event) if event.class() == Class::EmitOnly => told.push_back(Event::clone(&event)),
-            // The journal has what is kept, and what a slow observer missed is gone.
-            Ok(_) | Err(TryRecvError::Lagged(_)) => {}
-            Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+    /// Takes what was only emitted and waits to be told. What a slow observer missed is gone.
+    fn take_emitted(&mut self) {
+        let Stage::Watching { live, .. } = &mut self.stage else { return };
+        loop {
+            match live.try_recv() {
+                Ok(Told::Emitted { generation, before, event }) => {
+                    self.emitted.push_back((generation, before, Event::clone(&event)));
+                }
+                Ok(Told::Grown) | Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    /// Tells what was emitted before the event with this index.
+    fn tell_emitted(&mut self, generation: Generation, at: Index) {
+        while let Some((of, before, _)) = self.emitted.front()
+            && (*of, *before) <= (generation, at)
+        {
+            self.told.extend(self.emitted.pop_front().map(|(.., event)| event));
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use super::{Attached, EngineError, encode, start};
+use super::{Attached, EngineError, Watched, encode, start};
 use crate::board::EndOfRun;
 use crate::drive::{AnswerMeta, ControlMeta, OperationInfo};
 use crate::driver::Command;
@@ -128,6 +128,11 @@ impl RunHandle {
     /// pause.
     pub fn attach(&self) -> Attached {
         Attached::new(&self.engine, self.run.clone())
+    }
+
+    /// Watches what happens to the operations of the run while it is driven in this process.
+    pub fn watch_operations(&self) -> Watched {
+        Watched::new(self.engine.inner.board.watch(&self.run))
     }
 
     /// What the run does right now: every operation that is not completed. None if it is not driven in this process and

@@ -103,11 +103,11 @@ fn decision(outcome: Outcome) -> Result<Decision> {
     match outcome {
         Outcome::Decided(decision) => Ok(decision),
         Outcome::Failed(failure) => Err(failure.into()),
-        Outcome::TimedOut => Err(codec::late()),
+        Outcome::TimedOut(_) => Err(codec::late()),
         Outcome::Value(_) | Outcome::Done | Outcome::Started(_) => Err(codec::unexpected("a decision")),
     }
 }
 
 fn decision_in_time(outcome: Outcome) -> Result<Option<Decision>> {
-    if matches!(outcome, Outcome::TimedOut) { Ok(None) } else { decision(outcome).map(Some) }
+    if matches!(outcome, Outcome::TimedOut(_)) { Ok(None) } else { decision(outcome).map(Some) }
 }

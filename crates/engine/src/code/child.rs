@@ -116,7 +116,7 @@ fn started(outcome: Outcome) -> Result<RunId> {
     match outcome {
         Outcome::Started(child) => Ok(child),
         Outcome::Failed(failure) => Err(failure.into()),
-        Outcome::TimedOut => Err(codec::late()),
+        Outcome::TimedOut(_) => Err(codec::late()),
         Outcome::Value(_) | Outcome::Done | Outcome::Decided(_) => Err(codec::unexpected("the start of a child")),
     }
 }

@@ -27,14 +27,28 @@ pub(super) fn value<T: DeserializeOwned>(outcome: Outcome) -> Result<T> {
     match outcome {
         Outcome::Value(bytes) => decode("the recorded value", &bytes),
         Outcome::Failed(failure) => Err(failure.into()),
-        Outcome::TimedOut => Err(late()),
+        Outcome::TimedOut(_) => Err(late()),
         Outcome::Done | Outcome::Decided(_) | Outcome::Started(_) => Err(unexpected("a value")),
     }
 }
 
 /// The outcome of an operation that gives a value, or none when its deadline passes.
 pub(super) fn value_in_time<T: DeserializeOwned>(outcome: Outcome) -> Result<Option<T>> {
-    if matches!(outcome, Outcome::TimedOut) { Ok(None) } else { value(outcome).map(Some) }
+    if matches!(outcome, Outcome::TimedOut(_)) { Ok(None) } else { value(outcome).map(Some) }
+}
+
+/// The code of a wait whose signal did not come in time.
+const WAIT_TIMEOUT: &str = "wait_timeout";
+
+/// The outcome of a wait that fails when its deadline passes.
+pub(super) fn value_or_wait_timeout<T: DeserializeOwned>(outcome: Outcome) -> Result<T> {
+    match outcome {
+        Outcome::TimedOut(name) => {
+            let name = name.map_or_else(String::new, |name| format!(" {:?}", name.as_str()));
+            Err(Error::new(WAIT_TIMEOUT, format!("the deadline passed before the signal{name} came")))
+        }
+        outcome => value(outcome),
+    }
 }
 
 /// The outcome of an operation that only ends.
@@ -42,7 +56,7 @@ pub(super) fn done(outcome: Outcome) -> Result<()> {
     match outcome {
         Outcome::Done => Ok(()),
         Outcome::Failed(failure) => Err(failure.into()),
-        Outcome::TimedOut => Err(late()),
+        Outcome::TimedOut(_) => Err(late()),
         Outcome::Value(_) | Outcome::Decided(_) | Outcome::Started(_) => Err(unexpected("an end")),
     }
 }

@@ -41,9 +41,10 @@ pub(super) fn effect(event: &Event) -> Effect<'_> {
         | Event::ChildFailed { key, error, .. }
         | Event::CallbackFailed { key, error, .. } => Effect::Settles(key, Outcome::Failed(error.clone())),
         Event::TimerFired { key } => Effect::Settles(key, Outcome::Done),
-        Event::SignalTimedOut { key, .. }
-        | Event::ApprovalTimedOut { key, .. }
-        | Event::CallbackTimedOut { key, .. } => Effect::Settles(key, Outcome::TimedOut),
+        Event::SignalTimedOut { key, name } => Effect::Settles(key, Outcome::TimedOut(Some(name.clone()))),
+        Event::ApprovalTimedOut { key, .. } | Event::CallbackTimedOut { key, .. } => {
+            Effect::Settles(key, Outcome::TimedOut(None))
+        }
         Event::ApprovalResolved { key, approval, approved, by, feedback } => {
             let decision = Decision {
                 approved: *approved,

@@ -174,6 +174,10 @@ impl Program for CodeProgram {
         None
     }
 
+    fn misfit(&self, key: &Key, payload: &[u8]) -> Option<Failure> {
+        self.shared.misfit(key, payload)
+    }
+
     fn shared_names(&self) -> &[SharedName] {
         &self.shared_names
     }

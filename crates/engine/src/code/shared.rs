@@ -200,7 +200,7 @@ impl Shared {
     /// Lets a body begin. An operation that is over by now has none.
     pub(super) fn execute(&self, key: &Key, attempt: u32) {
         let Some(slot) = self.slot(key) else { return };
-        let before = slot.set_attempt(Some(StepContext::new(&self.info, key, attempt)));
+        let before = slot.set_attempt(Some(StepContext::new(&self.info, &self.wakes, key, attempt)));
         self.state.borrow_mut().executing += 1;
         self.end_attempt(before);
         self.go_on(key, &slot);
@@ -208,11 +208,21 @@ impl Shared {
 
     /// Lets the bodies go on that were woken.
     pub(super) fn go_on_with_bodies(&self) {
+        for key in self.wakes.take_heard() {
+            if let Some(slot) = self.slot(&key) {
+                self.request(Request::Heartbeat { key }, slot.at);
+            }
+        }
         for key in self.wakes.take_bodies() {
             if let Some(slot) = self.slot(&key) {
                 self.go_on(&key, &slot);
             }
         }
+    }
+
+    /// Why a payload is not what an operation waits for.
+    pub(super) fn misfit(&self, key: &Key, payload: &[u8]) -> Option<Failure> {
+        self.slot(key)?.misfit(payload)
     }
 
     /// Polls the body of an operation, or has it polled by whoever owns it.

@@ -6,9 +6,10 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use outlast_core::failure::Failure;
-use outlast_core::id::{Index, Key, RunId};
+use outlast_core::id::{Index, Key, RunId, SignalName};
 
 use super::approve::Decision;
+use super::panics::guard;
 use super::step_context::StepContext;
 
 /// What came of an operation, as its fact says it.
@@ -22,8 +23,8 @@ pub(super) enum Outcome {
     Decided(Decision),
     /// A run was started, and nobody waits for its end.
     Started(RunId),
-    /// Its deadline passed.
-    TimedOut,
+    /// Its deadline passed; which signal it waited for, if it did.
+    TimedOut(Option<SignalName>),
     /// It failed.
     Failed(Failure),
 }
@@ -51,7 +52,12 @@ struct State {
     attempt: Option<StepContext>,
     /// What the next check of a condition starts from; what a scope returned until that is recorded.
     kept: Option<Bytes>,
+    /// Finds out whether a payload is what it waits for.
+    check: Option<CheckPayload>,
 }
+
+/// Finds out whether a payload is what an operation waits for.
+pub(super) type CheckPayload = fn(&[u8]) -> Result<(), Failure>;
 
 enum Progress {
     Open,
@@ -69,8 +75,15 @@ pub(super) struct Loose {
 
 impl Slot {
     pub(super) fn new(key: Key, order: u64, at: &'static Location<'static>, is_scope: bool) -> Self {
-        let state =
-            State { progress: Progress::Open, awaited: false, waker: None, inside: None, attempt: None, kept: None };
+        let state = State {
+            progress: Progress::Open,
+            awaited: false,
+            waker: None,
+            inside: None,
+            attempt: None,
+            kept: None,
+            check: None,
+        };
         Slot { key, order, at, is_scope, state: RefCell::new(state) }
     }
 
@@ -141,6 +154,17 @@ impl Slot {
 
     pub(super) fn set_attempt(&self, attempt: Option<StepContext>) -> Option<StepContext> {
         std::mem::replace(&mut self.state.borrow_mut().attempt, attempt)
+    }
+
+    pub(super) fn set_check(&self, check: CheckPayload) {
+        self.state.borrow_mut().check = Some(check);
+    }
+
+    /// Why a payload is not what it waits for.
+    pub(super) fn misfit(&self, payload: &[u8]) -> Option<Failure> {
+        let check = self.state.borrow().check?;
+        // Reading a value may run code of the author.
+        guard("reading the payload", || check(payload)).flatten().err()
     }
 
     pub(super) fn keep(&self, bytes: Bytes) {

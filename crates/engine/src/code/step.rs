@@ -37,6 +37,7 @@ struct Options {
     at_most_once: bool,
     retry: Retry,
     timeout: Option<Duration>,
+    heartbeat: Option<Duration>,
 }
 
 impl<'a, F, T> Step<'a, F, T>
@@ -46,7 +47,7 @@ where
 {
     #[track_caller]
     pub(super) fn new(ctx: &Ctx, name: &str, body: F) -> Self {
-        let options = Options { at_most_once: false, retry: Retry::default(), timeout: None };
+        let options = Options { at_most_once: false, retry: Retry::default(), timeout: None, heartbeat: None };
         let body = StepBody { body: Rc::new(body), value: PhantomData };
         Step { pending: Pending::named(ctx, name, Location::caller()), runner: Runner::new(body), options }
     }
@@ -64,6 +65,16 @@ where
             self.pending.refuse_option("the timeout of a step must be more than zero");
         }
         self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// How long one attempt may be silent: an attempt that does not call [`StepContext::heartbeat`] so often is dropped, and
+    /// counts as a failure with the code `timeout`. It finds a body that hangs long before its timeout does.
+    pub fn heartbeat(mut self, silence: Duration) -> Self {
+        if silence.is_zero() {
+            self.pending.refuse_option("the silence allowed to a step must be more than zero");
+        }
+        self.options.heartbeat = Some(silence);
         self
     }
 
@@ -88,8 +99,8 @@ where
 
 impl<F, T> Step<'_, F, T> {
     fn begin(&mut self) {
-        let Options { at_most_once, retry, timeout } = self.options;
-        self.pending.start(|key| Request::StartStep { key, at_most_once, retry, timeout });
+        let Options { at_most_once, retry, timeout, heartbeat } = self.options;
+        self.pending.start(|key| Request::StartStep { key, at_most_once, retry, timeout, heartbeat });
     }
 }
 

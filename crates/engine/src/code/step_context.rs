@@ -7,6 +7,7 @@ use outlast_core::id::{Key, RunId};
 use tokio::sync::watch;
 
 use super::program::RunInfo;
+use super::wake::Wakes;
 
 /// What a step's body knows about the attempt it is. It has no durable operations: a step is one operation.
 #[derive(Clone)]
@@ -17,15 +18,19 @@ struct Attempt {
     idempotency_key: String,
     number: u32,
     cancelled: watch::Sender<bool>,
+    key: Key,
+    wakes: Arc<Wakes>,
 }
 
 impl StepContext {
-    pub(super) fn new(info: &RunInfo, key: &Key, number: u32) -> Self {
+    pub(super) fn new(info: &RunInfo, wakes: &Arc<Wakes>, key: &Key, number: u32) -> Self {
         StepContext(Arc::new(Attempt {
             run: info.run.id.clone(),
             idempotency_key: format!("{}/{}/{key}", info.run, info.generation),
             number,
             cancelled: watch::Sender::new(false),
+            key: key.clone(),
+            wakes: Arc::clone(wakes),
         }))
     }
 
@@ -43,6 +48,14 @@ impl StepContext {
     /// The run.
     pub fn run_id(&self) -> &RunId {
         &self.0.run
+    }
+
+    /// Gives a sign of life: a step with a [`Step::heartbeat`](crate::Step::heartbeat) is allowed that much silence from
+    /// now on. May be called from any thread, and as often as is convenient.
+    pub fn heartbeat(&self) {
+        if !self.is_cancelled() {
+            self.0.wakes.heartbeat(&self.0.key);
+        }
     }
 
     /// Whether this attempt is cancelled, or out of time. Its future is dropped then; what it handed to other tasks or

@@ -4,6 +4,7 @@ mod foreign;
 mod many;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
@@ -23,6 +24,8 @@ pub(super) struct Wakes {
     workflow: AtomicBool,
     /// Bodies that can go on.
     bodies: Mutex<Vec<Key>>,
+    /// Bodies that gave a sign of life.
+    heard: Mutex<BTreeSet<Key>>,
     /// Who is to be told that bodies can go on.
     driver: Mutex<Option<Waker>>,
     /// Who woke the workflow from outside, first.
@@ -38,6 +41,7 @@ impl Wakes {
             program: PROGRAMS.fetch_add(1, Ordering::Relaxed),
             workflow: AtomicBool::new(true),
             bodies: Mutex::default(),
+            heard: Mutex::default(),
             driver: Mutex::default(),
             foreign: Mutex::default(),
             is_closed: AtomicBool::new(false),
@@ -68,6 +72,19 @@ impl Wakes {
 
     pub(super) fn take_bodies(&self) -> Vec<Key> {
         std::mem::take(&mut *lock(&self.bodies))
+    }
+
+    /// A body gave a sign of life, from any thread.
+    pub(super) fn heartbeat(&self, key: &Key) {
+        let is_new = lock(&self.heard).insert(key.clone());
+        if is_new {
+            self.call_driver();
+        }
+    }
+
+    /// Takes the bodies that gave a sign of life since this was asked last.
+    pub(super) fn take_heard(&self) -> BTreeSet<Key> {
+        std::mem::take(&mut *lock(&self.heard))
     }
 
     pub(super) fn foreign(&self) -> Option<String> {

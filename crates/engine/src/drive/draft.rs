@@ -21,7 +21,7 @@ pub(super) struct Draft {
     pub(super) deliveries: Vec<Delivery>,
     pub(super) consumed: Vec<InboxId>,
     /// What observers will be told once this is durable.
-    pub(super) emitted: Vec<Event>,
+    pub(super) emitted: Vec<(Index, Event)>,
 }
 
 impl Draft {
@@ -46,7 +46,7 @@ impl Draft {
     }
 
     /// The commit, and what to emit after it. The draft is empty afterwards.
-    pub(super) fn take(&mut self, run: RunKey, fence: Fence, expected: Index, then: Then) -> (Commit, Vec<Event>) {
+    pub(super) fn take(&mut self, run: RunKey, fence: Fence, expected: Index, then: Then) -> (Commit, Vec<(Index, Event)>) {
         let draft = std::mem::take(self);
         let commit = Commit {
             events: draft.events,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use outlast_core::commit::{CloseCause, InboxItem, InboxKind, TimerKind};
+use outlast_core::commit::{CloseCause, ClosedWait, InboxItem, InboxKind, TimerKind};
 use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::{DeliveryId, InboxId, Key, RunId, SignalName, TaskId};
@@ -269,8 +269,15 @@ impl Run {
         else {
             return Ok(());
         };
-        self.close_wait(&key, CloseCause::Resolved);
         let payload = item.payload.unwrap_or_else(|| Bytes::from_static(b"null"));
+        if let Some(error) = self.misfit(&key, &payload) {
+            // The wait goes on. One that was answered by this signal alone is open again.
+            if item.key.is_some() {
+                self.draft.waits_closed.push(ClosedWait { key: key.clone(), cause: CloseCause::Misfit });
+            }
+            return self.append(Event::SignalRejected { key, name, signal_id, error });
+        }
+        self.close_wait(&key, CloseCause::Resolved);
         self.append(Event::SignalResolved { key, name, signal_id, payload })
     }
 

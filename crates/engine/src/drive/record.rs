@@ -90,6 +90,20 @@ impl Run {
         Ok(())
     }
 
+    /// Ends attempts that were silent for too long; whether there were any. Called after every sign of life was heard.
+    pub(super) fn end_silent(&mut self) -> Result<bool, Stop> {
+        let silent = self.table.silent(self.moment.now);
+        for key in &silent {
+            let Some(Entry { detail: Detail::Code(Code { heartbeat: Some(silence), .. }), .. }) = self.table.get(key)
+            else {
+                continue;
+            };
+            let error = Failure::timeout(format!("the step {key} gave no sign of life for {silence:?}"));
+            self.attempt_failed(key, error)?;
+        }
+        Ok(!silent.is_empty())
+    }
+
     /// Whether the outcome of a step is known without running it: a body that ran before a commit was turned down, or
     /// an at-most-once step that began and nobody knows whether it ended.
     pub(super) fn settle_without_running(&mut self, key: &Key) -> Result<bool, Stop> {

@@ -33,6 +33,10 @@ impl Run {
                 let latest = self.journal.operation(key).and_then(|recorded| self.journal.get(recorded.latest));
                 Ok(self.ops.is_closed(key) || matches!(latest, Some(Event::ScopeFinished { .. })))
             }
+            Operation::Heartbeat { key } => {
+                self.table.heard(key, self.moment.now);
+                Ok(true)
+            }
             Operation::Emit { .. } | Operation::SetState { .. } => Ok(self.replaying()),
             _ => Ok(false),
         }
@@ -161,11 +165,11 @@ impl Run {
             Operation::Cancel { key } => self.cancel_operation(&key),
             Operation::Mark { event } => self.append(*event),
             Operation::Emit { name, payload } => {
-                self.draft.emitted.push(Event::Custom { name, payload });
+                self.emit(Event::Custom { name, payload });
                 Ok(())
             }
             Operation::SetState { delta } => {
-                self.draft.emitted.push(Event::StateDelta { delta });
+                self.emit(Event::StateDelta { delta });
                 Ok(())
             }
             Operation::ContinueAsNew { input, version } => {
@@ -173,11 +177,19 @@ impl Run {
                 Ok(())
             }
             // Taken note of when they were admitted.
-            Operation::StartStep { .. } | Operation::CheckCondition { .. } | Operation::Await { .. } => Ok(()),
+            Operation::StartStep { .. }
+            | Operation::CheckCondition { .. }
+            | Operation::Await { .. }
+            | Operation::Heartbeat { .. } => Ok(()),
             Operation::ScheduleTask { key, .. } => {
                 Err(Stop::Unsound(format!("{key:?} asks for a task, and this engine has no task queues")))
             }
         }
+    }
+
+    /// Tells observers, once everything before it is durable.
+    fn emit(&mut self, event: Event) {
+        self.draft.emitted.push((self.journal.next(), event));
     }
 
     fn finish_step(&mut self, key: &Key, result: Bytes, met: Option<bool>) -> Result<(), Stop> {
@@ -413,12 +425,14 @@ impl Run {
         // A body whose outcome is recorded is settled by its fact; any other runs when replay is over.
         let settled = recorded.is_some_and(|recorded| !self.journal.is_open(&recorded.key));
         let body = if settled { Body::Idle } else { Body::Wanted };
-        let code = |retry: Retry, timeout, at_most_once| {
-            Detail::Code(Code { retry, timeout, at_most_once, attempts: 0, body, due_item: None })
+        let code = |retry: Retry, timeout, heartbeat, at_most_once| {
+            Detail::Code(Code { retry, timeout, heartbeat, at_most_once, attempts: 0, body, due_item: None })
         };
         match operation {
-            Operation::StartStep { retry, timeout, at_most_once, .. } => code(*retry, *timeout, *at_most_once),
-            Operation::CheckCondition { retry, .. } => code(*retry, None, false),
+            Operation::StartStep { retry, timeout, heartbeat, at_most_once, .. } => {
+                code(*retry, *timeout, *heartbeat, *at_most_once)
+            }
+            Operation::CheckCondition { retry, .. } => code(*retry, None, None, false),
             Operation::AwaitSignal { name, .. } => Detail::Signal { name: name.clone() },
             Operation::StartChild { on_close, detached, .. } => {
                 Detail::Child { child: self.child_id(operation), on_close: *on_close, detached: *detached }

@@ -7,6 +7,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use outlast_core::commit::{Commit, InboxItem, Parent, Then};
 use outlast_core::event::{Class, Event};
+use outlast_core::failure::Failure;
 use outlast_core::id::{Fence, Generation, InboxId, Index, Key, RunId, RunKey, Version, WorkflowName};
 use outlast_core::journal::{Journal, JournalError};
 use outlast_core::lifecycle::{Decision, Situation, decide};
@@ -20,6 +21,7 @@ use thiserror::Error;
 use super::draft::Draft;
 use super::end::Outcome;
 use super::inbox::Inbox;
+use super::lifecycle::Lifecycle;
 use super::mismatch::{self, Mismatch};
 use super::table::{OperationInfo, Table};
 
@@ -132,7 +134,7 @@ pub(crate) struct Run {
 
 struct InFlight {
     until: Index,
-    emitted: Vec<Event>,
+    emitted: Vec<(Index, Event)>,
     then: Then,
 }
 
@@ -140,8 +142,8 @@ struct InFlight {
 #[derive(Debug)]
 pub(crate) struct Applied {
     pub(crate) then: Then,
-    /// What observers may see now, beside what is in the journal.
-    pub(crate) emitted: Vec<Event>,
+    /// What observers may see now, beside what is in the journal, and before which index.
+    pub(crate) emitted: Vec<(Index, Event)>,
 }
 
 impl Run {
@@ -196,6 +198,7 @@ impl Run {
             if self.outcome.is_some() {
                 return Ok(());
             }
+            self.table.notes.set_replaying(!self.started && self.loaded > Index(0) || self.replaying());
             if !self.started {
                 self.started = true;
                 self.resume(Fed::Start)?;
@@ -212,7 +215,7 @@ impl Run {
                 // to wait until the record is durable.
             } else if let Some(requested) = self.ends.pop_front() {
                 self.perform(requested)?;
-            } else if !self.take_from_inbox()? {
+            } else if !self.take_from_inbox()? && !self.end_silent()? {
                 return Ok(());
             }
         }
@@ -358,6 +361,11 @@ impl Run {
         Ok(true)
     }
 
+    /// Why a payload is not what an operation waits for, in the words of its program.
+    pub(super) fn misfit(&self, key: &Key, payload: &[u8]) -> Option<Failure> {
+        self.program.misfit(key, payload)
+    }
+
     fn report_names(&mut self) {
         let shared = self.program.shared_names();
         for name in shared.iter().skip(self.names_reported) {
@@ -405,7 +413,10 @@ impl Run {
         let decision = decide(&situation);
         tracing::debug!(target: "outlast::turn", run = %self.identity.run, ?decision, "may the turn end?");
         match decision {
-            Decision::Suspend(_) => Ok(Some(Then::Suspend)),
+            Decision::Suspend(reason) => {
+                self.table.notes.note(|| Lifecycle::AllIdle { reason });
+                Ok(Some(Then::Suspend))
+            }
             Decision::Wait(_) if self.draft.is_empty() => Ok(None),
             Decision::Wait(_) => Ok(Some(Then::Continue)),
             Decision::Finish => Err(Stop::Unsound(
@@ -420,6 +431,12 @@ impl Run {
         let InFlight { until, emitted, then } = self.in_flight.take()?;
         self.durable = until;
         Some(Applied { then, emitted })
+    }
+
+    /// What observers may see now because everything before it is durable, and no commit has to be waited for.
+    pub(crate) fn take_emitted(&mut self) -> Vec<(Index, Event)> {
+        let quiet = self.in_flight.is_none() && self.durable == self.journal.next();
+        if quiet { std::mem::take(&mut self.draft.emitted) } else { Vec::new() }
     }
 
     /// What may be taken over when the commit in flight was turned down and the run is loaded again.
@@ -487,6 +504,16 @@ impl Run {
     /// When [`Run::advance`] must be called even if nothing happens.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         self.table.next_expiry()
+    }
+
+    /// Whether somebody wants to know what happens to its operations.
+    pub(crate) fn set_watched(&mut self, watched: bool) {
+        self.table.notes.set_watched(watched);
+    }
+
+    /// What happened to its operations since this was asked last, if somebody watches.
+    pub(crate) fn take_lifecycle(&mut self) -> Vec<Lifecycle> {
+        self.table.notes.take()
     }
 
     /// Every operation that is not completed.

@@ -11,6 +11,8 @@ use outlast_core::retry::Retry;
 use outlast_core::time::Timestamp;
 use rustc_hash::FxHashMap;
 
+use super::lifecycle::{Lifecycle, Notes};
+
 /// One operation.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -46,6 +48,8 @@ pub(super) enum Detail {
 pub(super) struct Code {
     pub(super) retry: Retry,
     pub(super) timeout: Option<Duration>,
+    /// The longest silence allowed between two signs of life.
+    pub(super) heartbeat: Option<Duration>,
     pub(super) at_most_once: bool,
     /// Attempts that have ended.
     pub(super) attempts: u32,
@@ -62,8 +66,8 @@ pub(super) enum Body {
     Idle,
     /// It runs as soon as everything so far is durable.
     Wanted,
-    /// It runs; a timeout may end it.
-    Running { expires: Option<Timestamp> },
+    /// It runs; a timeout may end it, or its silence.
+    Running { expires: Option<Timestamp>, silent: Option<Timestamp> },
 }
 
 /// An operation that is not completed, for people and tools.
@@ -93,6 +97,8 @@ pub(super) struct Table {
     running: usize,
     /// Open waits for a signal, by name, the oldest first.
     waits: FxHashMap<SignalName, VecDeque<Key>>,
+    /// For those who watch.
+    pub(super) notes: Notes,
 }
 
 impl Table {
@@ -116,6 +122,8 @@ impl Table {
         if let Detail::Code(Code { body: Body::Wanted, .. }) = entry.detail {
             self.wanted.push_back(key.clone());
         }
+        let (kind, to) = (entry.kind, entry.state);
+        self.notes.note(|| Lifecycle::StateChanged { key: key.clone(), kind, from: None, to });
         self.entries.insert(key, entry);
     }
 
@@ -138,6 +146,7 @@ impl Table {
     /// Moves an operation on. An impossible move is a bug in the engine: the operation stays where it is, and says so.
     pub(super) fn shift(&mut self, key: &Key, transition: Transition) {
         let Some(entry) = self.entries.get_mut(key) else { return };
+        let (kind, from) = (entry.kind, entry.state);
         match entry.state.after(transition) {
             Ok(state) => entry.state = state,
             Err(error) => {
@@ -147,8 +156,9 @@ impl Table {
             }
         }
         tracing::trace!(target: "outlast::operation", key = %key, state = %entry.state, "operation:state-changed");
-        let completed = entry.state == State::Completed;
-        if completed {
+        let to = entry.state;
+        self.notes.note(|| Lifecycle::StateChanged { key: key.clone(), kind, from: Some(from), to });
+        if to == State::Completed {
             self.complete(key);
         }
     }
@@ -208,9 +218,22 @@ impl Table {
     /// Notes that a body runs, and which attempt that is.
     pub(super) fn run_body(&mut self, key: &Key, now: Timestamp) -> u32 {
         let Some(Entry { detail: Detail::Code(code), .. }) = self.entries.get_mut(key) else { return 1 };
-        code.body = Body::Running { expires: code.timeout.map(|timeout| now + timeout) };
+        code.body = Body::Running {
+            expires: code.timeout.map(|timeout| now + timeout),
+            silent: code.heartbeat.map(|silence| now + silence),
+        };
         self.running += 1;
         code.attempts + 1
+    }
+
+    /// Notes that a body gave a sign of life.
+    pub(super) fn heard(&mut self, key: &Key, now: Timestamp) {
+        if let Some(Entry { detail: Detail::Code(code), .. }) = self.entries.get_mut(key)
+            && let Body::Running { silent: Some(silent), .. } = &mut code.body
+            && let Some(silence) = code.heartbeat
+        {
+            *silent = now + silence;
+        }
     }
 
     /// Notes that a body no longer runs, nor wants to.
@@ -228,21 +251,27 @@ impl Table {
 
     /// Attempts whose time is up.
     pub(super) fn expired(&self, now: Timestamp) -> Vec<Key> {
-        self.running_until().filter(|(_, expires)| *expires <= now).map(|(key, _)| key.clone()).collect()
+        self.running().filter(|(_, expires, _)| expires.is_some_and(|at| at <= now)).map(|(key, ..)| key.clone()).collect()
     }
 
-    /// When the next attempt's time is up.
+    /// Attempts that were silent for too long.
+    pub(super) fn silent(&self, now: Timestamp) -> Vec<Key> {
+        self.running().filter(|(.., silent)| silent.is_some_and(|at| at <= now)).map(|(key, ..)| key.clone()).collect()
+    }
+
+    /// When the next attempt's time is up, or its silence too long.
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {
         if self.running == 0 {
             return None;
         }
-        self.running_until().map(|(_, expires)| expires).min()
+        self.running().flat_map(|(_, expires, silent)| [expires, silent]).flatten().min()
     }
 
-    fn running_until(&self) -> impl Iterator<Item = (&Key, Timestamp)> {
-        self.live.iter().filter_map(|key| match self.entries.get(key) {
-            Some(Entry { detail: Detail::Code(Code { body: Body::Running { expires: Some(at) }, .. }), .. }) => {
-                Some((key, *at))
+    fn running(&self) -> impl Iterator<Item = (&Key, Option<Timestamp>, Option<Timestamp>)> {
+        let nobody = self.running == 0;
+        self.live.iter().filter(move |_| !nobody).filter_map(|key| match self.entries.get(key) {
+            Some(Entry { detail: Detail::Code(Code { body: Body::Running { expires, silent }, .. }), .. }) => {
+                Some((key, *expires, *silent))
             }
             Some(_) | None => None,
         })

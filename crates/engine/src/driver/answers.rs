@@ -142,7 +142,7 @@ impl Driver {
         };
         place.tries = 0;
         let Some(mut applied) = run.committed() else { return };
-        self.board.publish(commit, std::mem::take(&mut applied.emitted));
+        self.board.publish(&commit.run, run.identity().generation, std::mem::take(&mut applied.emitted));
         if let Some(reason) = place.stopped.take() {
             let (key, fence, next) = (run.identity().run.clone(), run.fence(), run.durable());
             self.park(no, &key, fence, next, reason);

@@ -226,7 +226,7 @@ fn close_wait(
     let key = || closed.key.clone();
     match (wait.row.state, closed.cause) {
         (WaitState::Slotted | WaitState::Closed, _) => return Err(reject(Rejection::WaitGone { key: key() })),
-        (WaitState::Answered, CloseCause::Resolved | CloseCause::TimedOut | CloseCause::Cancelled) => {
+        (WaitState::Answered, _) => {
             // Whatever the commit thinks, the answer was acknowledged: it must be consumed here, or be fed first.
             let consumed = wait.row.answer.is_some_and(|answer| commit.consumed.contains(&answer));
             if !consumed {
@@ -243,9 +243,14 @@ fn close_wait(
                 return Err(reject(Rejection::Answered { key: key() }));
             }
         }
+        (WaitState::Open, CloseCause::Misfit) => return Err(reject(Rejection::Unanswered { key: key() })),
         (WaitState::Open, CloseCause::Cancelled) => {}
     }
-    wait.row.state = WaitState::Closed;
+    if closed.cause == CloseCause::Misfit {
+        (wait.row.state, wait.row.answer) = (WaitState::Open, None);
+    } else {
+        wait.row.state = WaitState::Closed;
+    }
     Ok(wait)
 }
 
@@ -301,7 +306,7 @@ fn is_child(found: &RunRow, child: &NewRun) -> bool {
 /// Opened waits with an unconsumed answer, once the staged ones are written.
 fn answered_after(run: &RunRow, waits: &BTreeMap<Key, StagedWait>) -> u32 {
     waits.values().fold(run.answered, |answered, wait| match (wait.before, wait.row.state) {
-        (Some(WaitState::Answered), WaitState::Closed) => answered.saturating_sub(1),
+        (Some(WaitState::Answered), WaitState::Closed | WaitState::Open) => answered.saturating_sub(1),
         (Some(WaitState::Slotted) | None, WaitState::Answered) => answered + 1,
         (_, WaitState::Slotted | WaitState::Open | WaitState::Answered | WaitState::Closed) => answered,
     })

@@ -233,9 +233,11 @@ impl Stage {
                 }
                 Event::OperationCancelled { key }
             }
-            Request::Await { .. } | Request::Emit { .. } | Request::SetState { .. } | Request::ContinueAsNew { .. } => {
-                return;
-            }
+            Request::Await { .. }
+            | Request::Heartbeat { .. }
+            | Request::Emit { .. }
+            | Request::SetState { .. }
+            | Request::ContinueAsNew { .. } => return,
             Request::ScheduleTask { .. } | Request::Mark { .. } => panic!("the code style requests no {request:?}"),
         };
         self.append(event);

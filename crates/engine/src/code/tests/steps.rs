@@ -125,7 +125,7 @@ fn a_body_knows_its_run_its_attempt_and_its_idempotency_key() {
 fn options_are_part_of_the_request() {
     async fn workflow(ctx: Ctx, (): ()) -> Result<()> {
         let step = ctx.step("pay", async |_| Ok(())).retry(Retry::never()).timeout(Duration::from_secs(3));
-        step.at_most_once().await
+        step.heartbeat(Duration::from_secs(1)).at_most_once().await
     }
     let mut stage = Stage::new(workflow, ());
     stage.start();
@@ -134,6 +134,7 @@ fn options_are_part_of_the_request() {
         at_most_once: true,
         retry: Retry::never(),
         timeout: Some(Duration::from_secs(3)),
+        heartbeat: Some(Duration::from_secs(1)),
     };
     assert_eq!(stage.requests[0].operation, start);
 }
