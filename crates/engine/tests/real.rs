@@ -34,6 +34,16 @@ async fn waits(ctx: Ctx, _: ()) -> outlast::Result<String> {
     ctx.wait_for("word").await
 }
 
+/// Says something with every commit, the last one too.
+async fn talks(ctx: Ctx, _: ()) -> outlast::Result<()> {
+    ctx.wait_for::<()>("go").await?;
+    for n in 0..5 {
+        ctx.step("step", async |_| Ok(())).await?;
+        ctx.emit("said", &n)?;
+    }
+    Ok(())
+}
+
 /// Something a workflow must not do: its own line is named.
 async fn foolish(_: Ctx, _: ()) -> outlast::Result<()> {
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -58,6 +68,7 @@ fn register(engine: Outlast) -> Outlast {
         .workflow("waits", waits)
         .workflow("foolish", foolish)
         .workflow("stuck", stuck)
+        .workflow("talks", talks)
         .poll(Duration::from_millis(100))
 }
 
@@ -182,4 +193,25 @@ async fn an_engine_that_falls_silent_loses_its_runs_to_another() {
     assert_eq!(second.run("a").unwrap().result::<String>().await.unwrap(), "hello");
     assert_eq!(second.run("b").unwrap().result::<u32>().await.unwrap(), 199 * 100);
     second.shutdown().await;
+}
+
+/// An observer that reads the journal while commits are under way sees what is emitted in its place, the last word too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_emitted_is_told_in_its_place_while_commits_are_under_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = sqlite(&dir.path().join("emits.db")).await;
+    for n in 0..300 {
+        let run = engine.start("talks", &()).id(&format!("talks-{n}")).await.unwrap();
+        let mut attached = run.attach();
+        attached.next().await.unwrap();
+        engine.run(&format!("talks-{n}")).unwrap().signal("go", &(), "s").await.unwrap();
+        let mut told = Vec::new();
+        while let Some(event) = attached.next().await.unwrap() {
+            told.push(event.kind().name());
+        }
+        let expected = ["SIGNAL_AWAITED", "SIGNAL_RESOLVED"].into_iter();
+        let expected: Vec<_> = expected.chain(["STEP_FINISHED", "CUSTOM"].repeat(5)).chain(["RUN_FINISHED"]).collect();
+        assert_eq!(told, expected, "run {n}");
+    }
+    engine.shutdown().await;
 }

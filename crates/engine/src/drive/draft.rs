@@ -46,7 +46,13 @@ impl Draft {
     }
 
     /// The commit, and what to emit after it. The draft is empty afterwards.
-    pub(super) fn take(&mut self, run: RunKey, fence: Fence, expected: Index, then: Then) -> (Commit, Vec<(Index, Event)>) {
+    pub(super) fn take(
+        &mut self,
+        run: RunKey,
+        fence: Fence,
+        expected: Index,
+        then: Then,
+    ) -> (Commit, Vec<(Index, Event)>) {
         let draft = std::mem::take(self);
         let commit = Commit {
             events: draft.events,

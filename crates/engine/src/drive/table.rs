@@ -251,7 +251,10 @@ impl Table {
 
     /// Attempts whose time is up.
     pub(super) fn expired(&self, now: Timestamp) -> Vec<Key> {
-        self.running().filter(|(_, expires, _)| expires.is_some_and(|at| at <= now)).map(|(key, ..)| key.clone()).collect()
+        self.running()
+            .filter(|(_, expires, _)| expires.is_some_and(|at| at <= now))
+            .map(|(key, ..)| key.clone())
+            .collect()
     }
 
     /// Attempts that were silent for too long.

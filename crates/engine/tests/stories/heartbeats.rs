@@ -75,7 +75,10 @@ fn a_body_that_falls_silent_is_dropped_and_tried_again() {
         assert_eq!(error.code, "timeout");
         assert_eq!(error.message, "the step long gave no sign of life for 30s");
         let silence = next_at.since(heard).as_millis();
-        assert!((31_000..31_100).contains(&silence), "thirty seconds after the last sign, and one of back-off: {silence}");
+        assert!(
+            (31_000..31_100).contains(&silence),
+            "thirty seconds after the last sign, and one of back-off: {silence}"
+        );
     });
 }
 

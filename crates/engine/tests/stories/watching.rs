@@ -58,7 +58,10 @@ fn attaching_to_a_run_that_waits_ends_there_if_asked() {
         let until_it_waits = told(run.attach().until_it_waits()).await;
         assert_eq!(until_it_waits, ["RUN_STARTED", "STEP_FINISHED", "TIMER_STARTED"]);
         let all = told(run.attach()).await;
-        assert_eq!(all, ["RUN_STARTED", "STEP_FINISHED", "TIMER_STARTED", "TIMER_FIRED", "CUSTOM", "STEP_FINISHED", "RUN_FINISHED"]);
+        assert_eq!(
+            all,
+            ["RUN_STARTED", "STEP_FINISHED", "TIMER_STARTED", "TIMER_FIRED", "CUSTOM", "STEP_FINISHED", "RUN_FINISHED"]
+        );
     });
 }
 
