@@ -2,6 +2,7 @@
 
 mod answers;
 mod control;
+mod coordinator;
 mod crashes;
 mod family;
 mod heartbeats;
