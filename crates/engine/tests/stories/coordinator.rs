@@ -7,6 +7,7 @@ use futures_util::future::join;
 use outlast::{Ctx, Error, Jitter, Lifecycle, Retry, Status};
 use outlast_core::event::Event;
 use outlast_core::lifecycle::SuspendReason;
+use outlast_store::Awaited;
 use tokio::sync::oneshot;
 
 use crate::support::{Scene, Tally, journal, kinds, seconds, status};
@@ -317,6 +318,9 @@ fn what_is_left_inside_a_scope_that_ended_neither_holds_the_turn_nor_appends() {
         let (open, gate) = gate();
         let engine = scene.engine(|engine| engine.workflow("w", move |ctx, ()| leaves(ctx, gate.clone()))).await;
         let run = engine.start("w", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let awaiting = scene.awaiting("a").await;
+        assert!(matches!(&awaiting[..], [Awaited::Wait { .. }]), "the sleep went with its scope: {awaiting:?}");
         scene.pass(seconds(10)).await;
         assert_eq!(status(&engine, "a").await, Status::Waiting, "nothing holds the turn");
         assert!(open.is_closed(), "the body went with its scope");
