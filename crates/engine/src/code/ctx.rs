@@ -280,7 +280,8 @@ impl Ctx {
     }
 
     /// The first of these operations that is settled, well or badly; cancels the others then. First is what is first
-    /// in the journal, also among those that were settled before this is called, and also on replay.
+    /// in the journal, also among those that were settled before this is called, and also on replay. One that is only
+    /// lent (`&mut handle`) is not cancelled when it loses, and can be awaited again.
     ///
     /// ```
     /// # use std::time::Duration;

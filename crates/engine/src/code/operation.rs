@@ -278,6 +278,19 @@ impl<T> Operation for Handle<T> {
     type Value = T;
 }
 
+/// A borrowed operation stays its owner's: a race it loses does not cancel it.
+impl<O: Settles> Settles for &mut O {
+    fn settled_at(&self) -> Option<Index> {
+        (**self).settled_at()
+    }
+
+    fn abandon(&mut self) {}
+}
+
+impl<O: Operation> Operation for &mut O {
+    type Value = O::Value;
+}
+
 /// Makes a builder the future of its operation. It has a `pending`, and these methods: `begin`, which starts it, once;
 /// `advance`, which runs what is the author's own of it; and `decode`.
 macro_rules! operation {

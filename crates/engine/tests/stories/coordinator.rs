@@ -402,3 +402,29 @@ fn a_map_of_callbacks_sleeps_once_all_are_handed_out() {
         assert_eq!(run.result::<u32>().await.unwrap(), 6);
     });
 }
+
+/// A race cancels what it is given, and leaves alone what it is lent.
+#[test]
+fn a_loser_that_was_only_lent_goes_on() {
+    async fn patient(ctx: Ctx, (): ()) -> outlast::Result<(u32, u32)> {
+        let mut number = ctx.wait_for::<u32>("number").start();
+        for round in 1.. {
+            if let outlast::Race2::First(number) = ctx.race((&mut number, ctx.sleep(seconds(10)))).await? {
+                return Ok((round, number));
+            }
+        }
+        unreachable!("there is always another round")
+    }
+    for hot_runs in [0, 10] {
+        Scene::play(async |scene| {
+            let engine = scene.engine(|engine| engine.workflow("w", patient).hot_runs(hot_runs)).await;
+            let run = engine.start("w", &()).id("a").await.unwrap();
+            scene.pass(seconds(25)).await;
+            engine.run("a").unwrap().signal("number", &7, "s").await.unwrap();
+            assert_eq!(run.result::<(u32, u32)>().await.unwrap(), (3, 7));
+            let kinds = kinds(&engine, "a").await;
+            assert_eq!(kinds.iter().filter(|kind| **kind == "SIGNAL_AWAITED").count(), 1, "{kinds:?}");
+            assert_eq!(scene.awaiting("a").await, []);
+        });
+    }
+}
