@@ -3,6 +3,7 @@
 //! A rule is a function from what is in the tree to findings, with a test that shows it can fail.
 
 mod begin;
+mod cited;
 mod dependencies;
 mod finding;
 mod layout;
@@ -52,6 +53,10 @@ pub(crate) fn check() -> Result<()> {
     }
     findings.extend(promises::readme(tree.text("README.md")));
     findings.extend(promises::ci(tree.text(".ci/run")));
+    let functions = cited::functions(&tree);
+    for document in cited::DOCUMENTS {
+        findings.extend(cited::rules(document, tree.text(document), &functions));
+    }
 
     for finding in &findings {
         println!("{finding}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-const DIRECTORIES: [&str; 2] = ["crates", "xtask"];
+const DIRECTORIES: [&str; 3] = ["crates", "docs", "xtask"];
 const FILES: [&str; 2] = ["README.md", ".ci/run"];
 const EXTENSIONS: [&str; 4] = ["rs", "toml", "sql", "md"];
 /// Built or installed, not written.
@@ -112,6 +112,7 @@ mod tests {
             ("crates/core/src/lib.rs", "//! Core."),
             ("crates/core/target/x.rs", "built"),
             ("crates/core/logo.png", "\u{0}"),
+            ("docs/rules.md", "# Rules"),
             ("xtask/src/main.rs", "fn main() {}"),
         ] {
             let path = root.path().join(path);
@@ -120,7 +121,7 @@ mod tests {
         }
         let tree = Tree::read(root.path()).expect("a tree");
         let paths: Vec<_> = tree.files.iter().map(|file| file.path.as_str()).collect();
-        assert_eq!(paths, ["README.md", "crates/core/src/lib.rs", "xtask/src/main.rs"]);
+        assert_eq!(paths, ["README.md", "crates/core/src/lib.rs", "docs/rules.md", "xtask/src/main.rs"]);
         assert_eq!((tree.text("README.md"), tree.text(".ci/run")), (Some("hello"), None));
     }
 }
