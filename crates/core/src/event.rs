@@ -397,6 +397,14 @@ events! {
         key key: Key,
     }
 
+    /// An operation was started and cannot be had: there is no failure of its own kind that could say so.
+    OperationRefused = 121, "OPERATION_REFUSED", Checkpoint {
+        /// Which operation.
+        key key: Key,
+        /// Why.
+        failure error: Failure,
+    }
+
     /// A flow entered a node.
     NodeStarted = 200, "NODE_STARTED", Coordination {
         /// Which node.

@@ -26,6 +26,8 @@ pub mod code {
     pub const RUN_LOST: &str = "run_lost";
     /// No registered version of the workflow matches the run's.
     pub const WORKFLOW_VERSION_MISMATCH: &str = "workflow_version_mismatch";
+    /// The engine cannot go on with the run: it is parked, and nothing of it is lost.
+    pub const PARKED: &str = "parked";
     /// A value does not have the required form.
     pub const VALIDATION_ERROR: &str = "validation_error";
     /// A loop edge was taken more often than it allows.

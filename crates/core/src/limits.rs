@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::id::Index;
+
 /// The most a stored payload can ever have, whatever [`Limits`] say; the databases check it too.
 pub const PAYLOAD_BYTES_CEILING: usize = 16 * 1024 * 1024;
 /// The most a search attribute's value can have: it is meant to be looked up, not to carry data.
@@ -80,6 +82,16 @@ impl Limits {
         check_nul("an attribute's value", value)
     }
 
+    /// Checks the number of operations a run has pending.
+    pub fn check_pending(&self, operations: usize) -> Result<(), LimitExceeded> {
+        within("the list of pending operations", operations, self.pending_operations, "operations")
+    }
+
+    /// Whether a journal that grew so became one to warn about.
+    pub fn warns_of_journal(&self, before: Index, after: Index) -> bool {
+        before.0 < self.journal_events_warn && after.0 >= self.journal_events_warn
+    }
+
     /// Checks the number of events in one commit.
     pub fn check_events(&self, events: usize) -> Result<(), LimitExceeded> {
         within("a commit's list of events", events, self.commit_events, "events")
@@ -105,6 +117,13 @@ mod tests {
         assert!(limits.check_payload("an input", 4).is_ok());
         let error = limits.check_payload("an input", 5).unwrap_err();
         assert_eq!(error.to_string(), "an input is 5 bytes, the limit is 4");
+    }
+
+    #[test]
+    fn a_journal_is_warned_of_once_when_it_reaches_the_limit() {
+        let limits = Limits { journal_events_warn: 10, ..Limits::default() };
+        let warns = |before, after| limits.warns_of_journal(Index(before), Index(after));
+        assert!(!warns(0, 9) && warns(9, 10) && warns(3, 30) && !warns(10, 11));
     }
 
     #[test]

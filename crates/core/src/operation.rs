@@ -111,6 +111,7 @@ impl Kind {
             | Kind::RunResumed
             | Kind::CancelRequested
             | Kind::OperationCancelled
+            | Kind::OperationRefused
             | Kind::NodeStarted
             | Kind::NodeCompleted
             | Kind::NodeError

@@ -15,8 +15,12 @@ use crate::drive::Lifecycle;
 /// The notice board of one engine.
 #[derive(Default)]
 pub(crate) struct Board {
-    /// Runs the drivers hold.
+    /// Runs the drivers hold, and those that are being created for them.
     driven: AtomicUsize,
+    /// Nothing new is driven: a suspect must be alone.
+    closed: AtomicBool,
+    /// A suspect is driven, and nobody knows yet whether it kills its driver.
+    suspect: AtomicBool,
     /// The node's lease; 0 for none.
     lease: AtomicU64,
     /// The earliest timer this engine started and nobody has looked after since.
@@ -68,12 +72,17 @@ impl Board {
 
     // For drivers.
 
-    pub(crate) fn driven_more(&self, runs: usize) {
-        self.driven.fetch_add(runs, Ordering::Relaxed);
+    pub(crate) fn driven_one_less(&self) {
+        if self.driven.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
+            self.node.notify_one();
+        }
     }
 
-    pub(crate) fn driven_one_less(&self) {
-        self.driven.fetch_sub(1, Ordering::Relaxed);
+    /// A suspect made progress, or is no longer driven.
+    pub(crate) fn suspect_settled(&self) {
+        if self.suspect.swap(false, Ordering::SeqCst) {
+            self.node.notify_one();
+        }
     }
 
     /// A timer was started.
@@ -117,6 +126,11 @@ impl Board {
         }
     }
 
+    /// A run is parked: those who wait for its end look for themselves.
+    pub(crate) fn parked(&self, run: &RunKey) {
+        self.waiting().ends.remove(run);
+    }
+
     /// Something of a run became durable: those who watch it are told. What is only emitted reaches those who watch now.
     pub(crate) fn publish(&self, run: &RunKey, generation: Generation, emitted: Vec<(Index, Event)>) {
         if !self.observed.load(Ordering::Acquire) {
@@ -151,7 +165,25 @@ impl Board {
     // For the node.
 
     pub(crate) fn driven(&self) -> usize {
-        self.driven.load(Ordering::Relaxed)
+        self.driven.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn driven_more(&self, runs: usize) {
+        self.driven.fetch_add(runs, Ordering::SeqCst);
+    }
+
+    /// Says whether runs that are started here may be driven here. To be said before [`Board::driven`] is asked.
+    pub(crate) fn close(&self, closed: bool) {
+        self.closed.store(closed, Ordering::SeqCst);
+    }
+
+    /// A suspect is about to be driven.
+    pub(crate) fn suspect_begins(&self) {
+        self.suspect.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_suspect(&self) -> bool {
+        self.suspect.load(Ordering::SeqCst)
     }
 
     pub(crate) fn set_lease(&self, lease: Option<LeaseId>) {
@@ -181,6 +213,17 @@ impl Board {
     }
 
     // For clients.
+
+    /// Counts a run that is about to be created for a driver here; whether there is room for it.
+    pub(crate) fn enter(&self, runs_max: usize) -> bool {
+        // Counted first: either the node sees it, or this sees that the node wants a suspect to be alone.
+        let before = self.driven.fetch_add(1, Ordering::SeqCst);
+        let room = before < runs_max && !self.closed.load(Ordering::SeqCst);
+        if !room {
+            self.driven_one_less();
+        }
+        room
+    }
 
     pub(crate) fn lease(&self) -> Option<LeaseId> {
         match self.lease.load(Ordering::Acquire) {
@@ -244,12 +287,9 @@ pub(crate) struct EndOfRun {
 }
 
 impl EndOfRun {
-    /// The event that ended the run. Never completes if the run ends elsewhere.
-    pub(crate) async fn event(&mut self) -> Arc<Event> {
-        match (&mut self.receiver).await {
-            Ok(event) => event,
-            Err(_) => std::future::pending().await,
-        }
+    /// The event that ended the run; none if it was parked. Never completes if that happens elsewhere.
+    pub(crate) async fn event(&mut self) -> Option<Arc<Event>> {
+        (&mut self.receiver).await.ok()
     }
 }
 

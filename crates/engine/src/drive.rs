@@ -10,6 +10,7 @@ mod lifecycle;
 mod mismatch;
 mod note;
 mod record;
+mod refuse;
 mod request;
 mod run;
 mod table;

@@ -18,6 +18,7 @@ use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use outlast_core::commit::{Commit, NewRun, Parent, Then};
 use outlast_core::id::{Fence, Generation, Index, RunKey, Version, WorkflowName};
+use outlast_core::limits::TRIES_ALONE;
 use outlast_core::time::Timestamp;
 use outlast_store::{Claimed, Created, Loaded, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -90,6 +91,8 @@ struct Place {
     stopped: Option<String>,
     /// Times the run was loaded again, or its commit sent again, without success.
     tries: u32,
+    /// It may kill its driver, and has not committed yet: it is driven alone.
+    suspect: bool,
 }
 
 pub(crate) struct Driver {
@@ -217,6 +220,9 @@ impl Driver {
     fn command(&mut self, command: Command, ready: &mut Vec<RunNo>) -> Option<oneshot::Sender<()>> {
         match command {
             Command::Create { new, reply } => {
+                if new.owner.is_some() && self.draining {
+                    self.board.driven_one_less();
+                }
                 let new = NewRun { owner: new.owner.filter(|_| !self.draining), ..*new };
                 self.creations.push(Creation { new, reply: Some(reply) });
             }
@@ -244,18 +250,22 @@ impl Driver {
         let no = RunNo(self.last);
         // A run that is claimed again was lost in between: whatever was here of it is stale.
         if let Some(old) = self.numbers.insert(key.clone(), no) {
-            self.places.remove(&old);
-            self.board.driven_one_less();
+            let old = self.places.remove(&old);
+            self.left(old.as_ref());
         }
-        self.places.insert(no, Place { slot, key, woken: false, stopped: None, tries: 0 });
+        self.places.insert(no, Place { slot, key, woken: false, stopped: None, tries: 0, suspect: false });
         no
     }
 
     fn drive(&mut self, claimed: Claimed) {
         self.time.observe(claimed.now);
         let hot = self.hot.take(&claimed);
-        let Claimed { run, fence, generation, next, workflow, version, parent, .. } = claimed;
+        let Claimed { run, fence, generation, next, workflow, version, parent, tries, .. } = claimed;
+        let suspect = tries >= TRIES_ALONE;
         if self.draining {
+            if suspect {
+                self.board.suspect_settled();
+            }
             self.board.driven_one_less();
             self.under_way.push(self.calls.release(run, fence, true));
             return;
@@ -263,6 +273,9 @@ impl Driver {
         let owned = Owned { run: run.clone(), fence, generation, next, workflow, version, parent };
         let from = if hot.is_some() { next } else { Index(0) };
         let no = self.place(run.clone(), Slot::Loading { owned, hints: Hints::default(), hot: hot.map(Box::new) });
+        if let Some(place) = self.places.get_mut(&no) {
+            place.suspect = suspect;
+        }
         self.loads.push(Wanted { no, run, from, taking: None });
     }
 
@@ -440,8 +453,16 @@ impl Driver {
         if self.numbers.get(&place.key) == Some(&no) {
             self.numbers.remove(&place.key);
         }
-        self.board.driven_one_less();
+        self.left(Some(&place));
         Some(place)
+    }
+
+    /// A run left this driver.
+    fn left(&self, place: Option<&Place>) {
+        if place.is_some_and(|place| place.suspect) {
+            self.board.suspect_settled();
+        }
+        self.board.driven_one_less();
     }
 
     fn lease_lost(&mut self) {

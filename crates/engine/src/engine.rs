@@ -67,6 +67,7 @@ struct Options {
     lease: Duration,
     poll: Duration,
     grace: Duration,
+    version_grace: Duration,
     limits: Limits,
     host: Option<Arc<dyn Host>>,
 }
@@ -83,6 +84,7 @@ impl Default for Options {
             lease: Duration::from_secs(15),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(10),
+            version_grace: Duration::from_secs(5 * 60),
             limits: Limits::default(),
             host: None,
         }
@@ -190,6 +192,13 @@ impl Outlast {
         self
     }
 
+    /// How long nobody may offer a version before runs of it that are ready are parked: as long as a deploy may take in
+    /// which the last node that has it stops before the next one starts. Five minutes if nobody says otherwise.
+    pub fn version_grace(mut self, grace: Duration) -> Outlast {
+        self.options.version_grace = grace.max(Duration::from_secs(1));
+        self
+    }
+
     /// What is too large.
     pub fn limits(mut self, limits: Limits) -> Outlast {
         self.options.limits = limits;
@@ -268,6 +277,7 @@ async fn launch(
         drivers: drivers.clone(),
         lease: options.lease,
         poll: options.poll,
+        version_grace: options.version_grace,
         runs_max: options.runs_max,
         stage: stages,
     };

@@ -1,5 +1,8 @@
-//! A node: one engine's part in the cluster. It holds the lease, claims runs for its drivers, fires timers, and looks for
-//! wakes of runs that are being driven.
+//! A node: one engine's part in the cluster. It holds the lease, says which versions it has, claims runs for its drivers,
+//! fires timers, and looks for wakes of runs that are being driven.
+
+mod suspects;
+mod versions;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -8,10 +11,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use outlast_core::id::{ClaimId, LeaseId, NodeId, RunKey};
-use outlast_core::limits::CLAIM_BATCH_MAX;
-use outlast_store::{Claim, Claimed, Pick, Store, StoreError};
+use outlast_core::limits::{CLAIM_BATCH_MAX, TRIES_ALONE};
+use outlast_store::{Claim, Claimed, Pick, Release, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::suspects::Suspects;
 use crate::board::Board;
 use crate::driver::Command;
 use crate::host::Time;
@@ -32,6 +36,8 @@ pub(crate) struct Node {
     pub(crate) lease: Duration,
     /// How often to look for what nobody gave notice of.
     pub(crate) poll: Duration,
+    /// How long nobody may offer a version before its runs park.
+    pub(crate) version_grace: Duration,
     /// Runs to hold at most.
     pub(crate) runs_max: usize,
     /// How far the engine is on its way down. A dropped sender means stopped.
@@ -89,6 +95,16 @@ impl Drivers {
 struct Agenda {
     renew: Duration,
     poll: Duration,
+    announce: Duration,
+    park: Duration,
+}
+
+/// What a node claims with, and what it may not drive yet.
+struct Claims {
+    ids: ClaimIds,
+    suspects: Suspects,
+    /// Claimed, and not to be driven now: to be given back.
+    surplus: Vec<Release>,
 }
 
 impl Node {
@@ -103,8 +119,9 @@ impl Node {
     /// Works until it is told to stop, and then gives the lease back.
     pub(crate) async fn run(mut self, lease: LeaseId) {
         let mut lease = lease;
-        let mut claims = ClaimIds::new(self.time.host().random());
-        let mut agenda = Agenda { renew: self.after(self.lease / 3), poll: self.after(Duration::ZERO) };
+        let ids = ClaimIds::new(self.time.host().random());
+        let mut claims = Claims { ids, suspects: Suspects::default(), surplus: Vec::new() };
+        let mut agenda = self.first_agenda();
         // The last moment at which the lease is certainly ours.
         let mut held_until = self.after(self.lease);
         loop {
@@ -120,10 +137,13 @@ impl Node {
                     Renewed::NotReached | Renewed::Lapsed => {
                         lease = self.begin_again().await;
                         held_until = self.after(self.lease);
+                        claims.surplus.clear();
+                        claims.suspects.clear(&self.board);
                     }
                 }
                 agenda.renew = self.after(self.lease / 3);
             }
+            self.look_after_versions(now, &mut agenda).await;
             let polled = now >= agenda.poll;
             if polled || self.board.next_due().is_some_and(|due| self.time.instant(due) <= now) {
                 self.fire_timers().await;
@@ -131,12 +151,20 @@ impl Node {
             if polled {
                 agenda.poll = self.after(self.poll);
             }
+            self.give_back(&mut claims.surplus).await;
             if stage == Stage::Running {
-                self.claim(lease, &mut claims).await;
+                self.drive_suspects(lease, &mut claims).await;
+                let in_vain = claims.suspects.is_resting() && !polled;
+                if !claims.suspects.excludes_others() && !in_vain {
+                    self.claim(lease, &mut claims).await;
+                }
+            } else {
+                claims.suspects.clear(&self.board);
             }
             self.look_for_wakes(lease).await;
-            self.wait(&agenda).await;
+            self.wait(&agenda, claims.suspects.ask_at()).await;
         }
+        self.give_back(&mut claims.surplus).await;
         self.board.set_lease(None);
         if let Err(error) = self.store.retire(lease).await {
             tracing::warn!(%error, "the lease could not be given back; it lapses by itself");
@@ -147,14 +175,21 @@ impl Node {
         if self.stage.has_changed().is_err() { Stage::Stopped } else { *self.stage.borrow_and_update() }
     }
 
+    fn first_agenda(&self) -> Agenda {
+        let now = self.after(Duration::ZERO);
+        // Not at once: after all nodes were down, those with other versions need time to come up too.
+        Agenda { renew: self.after(self.lease / 3), poll: now, announce: now, park: self.after(self.version_grace) }
+    }
+
     fn after(&self, duration: Duration) -> Duration {
         self.time.host().elapsed() + duration
     }
 
     /// Waits until there is something to look after.
-    async fn wait(&mut self, agenda: &Agenda) {
+    async fn wait(&mut self, agenda: &Agenda, suspects: Option<Duration>) {
         let due = self.board.next_due().map(|due| self.time.instant(due));
-        let until = [Some(agenda.renew), Some(agenda.poll), due].into_iter().flatten().min().unwrap_or(agenda.poll);
+        let Agenda { renew, poll, announce, park } = *agenda;
+        let until = [due, suspects].into_iter().flatten().fold(renew.min(poll).min(announce).min(park), Duration::min);
         let sleep = self.time.host().sleep_until(until);
         let board = Arc::clone(&self.board);
         let noticed = std::pin::pin!(board.noticed());
@@ -217,20 +252,29 @@ impl Node {
     }
 
     /// Takes runs that are ready, as many as there is room for.
-    async fn claim(&self, lease: LeaseId, claims: &mut ClaimIds) {
+    async fn claim(&self, lease: LeaseId, claims: &mut Claims) {
         loop {
             let room = self.runs_max.saturating_sub(self.board.driven()).min(CLAIM_BATCH_MAX);
             if room == 0 {
                 return;
             }
-            let claim =
-                Claim { lease, id: claims.current(), limit: room, pick: Pick::Ready, serves: self.registry.serves() };
+            let claim = Claim {
+                lease,
+                id: claims.ids.current(),
+                limit: room,
+                pick: Pick::Ready,
+                serves: self.registry.serves(),
+            };
             match self.store.claim(claim).await {
                 Ok(claimed) => {
-                    claims.next();
+                    claims.ids.next();
                     let taken = claimed.len();
-                    self.hand_over(claimed);
-                    if taken < room {
+                    let (suspects, others): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
+                    self.hand_over(others);
+                    let met_suspects = !suspects.is_empty();
+                    self.set_aside(suspects, claims).await;
+                    // A suspect that was given back would only be claimed again.
+                    if taken < room || met_suspects {
                         return;
                     }
                 }
@@ -240,6 +284,51 @@ impl Node {
                     return;
                 }
             }
+        }
+    }
+
+    /// Gives suspects back, to be claimed again when each can be alone.
+    async fn set_aside(&self, suspects: Vec<Claimed>, claims: &mut Claims) {
+        for Claimed { run, fence, tries, .. } in suspects {
+            tracing::warn!(%run, tries, "the run may kill its driver; it is driven alone");
+            claims.suspects.remember(run.clone());
+            claims.surplus.push(Release { run, fence, again: true });
+        }
+        self.give_back(&mut claims.surplus).await;
+    }
+
+    /// Gives runs back; those for which the store cannot be reached are kept for the next time.
+    async fn give_back(&self, surplus: &mut Vec<Release>) {
+        if surplus.is_empty() {
+            return;
+        }
+        let answers = self.store.release(surplus.clone()).await;
+        let mut answers = answers.into_iter();
+        surplus.retain(|_| matches!(answers.next(), Some(Err(error)) if error.is_retryable()));
+    }
+
+    /// Drives suspects, each alone.
+    async fn drive_suspects(&self, lease: LeaseId, claims: &mut Claims) {
+        // Those that could not be given back would be taken along.
+        while claims.surplus.is_empty()
+            && let Some(run) = claims.suspects.next(self.after(Duration::ZERO), &self.board)
+        {
+            self.drive_suspect(lease, run, &mut claims.ids).await;
+        }
+    }
+
+    async fn drive_suspect(&self, lease: LeaseId, run: RunKey, ids: &mut ClaimIds) {
+        let (pick, serves) = (Pick::Run(run.clone()), self.registry.serves());
+        match self.store.claim(Claim { lease, id: ids.current(), limit: 1, pick, serves }).await {
+            Ok(claimed) => {
+                ids.next();
+                if claimed.iter().any(is_suspect) {
+                    self.board.suspect_begins();
+                }
+                self.hand_over(claimed);
+            }
+            // The same id again: if this one took it after all, the next claim gives it again.
+            Err(error) => tracing::warn!(%run, %error, "a suspect could not be claimed; it is looked for again"),
         }
     }
 
@@ -264,6 +353,11 @@ impl Node {
             Err(error) => tracing::warn!(%error, "wakes could not be looked for; they are looked for again"),
         }
     }
+}
+
+/// Whether a run must be driven alone.
+fn is_suspect(claimed: &Claimed) -> bool {
+    claimed.tries >= TRIES_ALONE
 }
 
 enum Renewed {

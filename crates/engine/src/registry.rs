@@ -9,6 +9,7 @@ use outlast_core::program::Program;
 use outlast_store::Serves;
 use tokio::runtime::Handle;
 
+use crate::client::EngineError;
 use crate::code::{CodeProgram, Registered, RunInfo};
 use crate::drive::{Identity, Settings};
 
@@ -37,13 +38,26 @@ impl Registry {
         self.workflows.get(workflow).is_some_and(|workflow| workflow.versions.contains_key(version))
     }
 
+    /// Refuses a version that a workflow does not have here. A workflow that nobody here knows may be known elsewhere.
+    pub(crate) fn check(&self, workflow: &WorkflowName, version: &Version) -> Result<(), EngineError> {
+        if !self.workflows.contains_key(workflow) || self.knows(workflow, version) {
+            return Ok(());
+        }
+        Err(EngineError::VersionMismatch { workflow: workflow.to_string(), version: version.to_string() })
+    }
+
     /// What this node can drive.
     pub(crate) fn serves(&self) -> Serves {
+        Serves::Only(self.offers())
+    }
+
+    /// Every workflow with every version.
+    pub(crate) fn offers(&self) -> Vec<(WorkflowName, Version)> {
         let all = self
             .workflows
             .iter()
             .flat_map(|(name, workflow)| workflow.versions.keys().map(move |version| (name.clone(), version.clone())));
-        Serves::Only(all.collect())
+        all.collect()
     }
 
     /// A fresh program for a run; or why there is none, and what to do.

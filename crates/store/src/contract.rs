@@ -48,6 +48,7 @@ mod queries;
 mod retention;
 mod scene;
 mod schedules;
+mod serve;
 mod signals;
 mod snapshots;
 mod tasks;
@@ -238,6 +239,7 @@ pub fn cases() -> Vec<Case> {
         fencing::cases(),
         claims::cases(),
         wakes::cases(),
+        serve::cases(),
         contention::cases(),
         signals::cases(),
         waits::cases(),

@@ -25,7 +25,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
 use outlast_core::record::Record;
 
 use crate::{
@@ -329,6 +329,14 @@ impl Store for FaultStore {
 
     fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
         self.pass("unpark", 1, move |store| store.unpark(run))
+    }
+
+    fn announce(&self, serves: Vec<(WorkflowName, Version)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.pass("announce", 1, move |store| store.announce(serves))
+    }
+
+    fn park_unserved(&self, grace: Duration, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        self.pass("park_unserved", 1, move |store| store.park_unserved(grace, limit))
     }
 
     fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {

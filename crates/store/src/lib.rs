@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
 use outlast_core::record::Record;
 
 pub use api::*;
@@ -75,6 +75,15 @@ pub trait Store: Send + Sync + 'static {
     fn release(&self, runs: Vec<Release>) -> BoxFuture<'_, Vec<Result<(), StoreError>>>;
     /// Lets a parked run go on; whether it was parked.
     fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    // Versions.
+
+    /// Says that somebody alive offers to drive these, in every namespace. To be said again well within the grace of
+    /// [`Store::park_unserved`].
+    fn announce(&self, serves: Vec<(WorkflowName, Version)>) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Parks runs that nobody can drive: their workflow and version was not announced for `grace`, and for as long they
+    /// have been ready, or the lease of their owner is over. At most `limit`, in one transaction; which ones.
+    fn park_unserved(&self, grace: Duration, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>>;
 
     // What others leave for a run.
 

@@ -8,6 +8,7 @@ pub(crate) mod commit;
 pub(crate) mod create;
 pub(crate) mod deliver;
 pub(crate) mod schedule;
+pub(crate) mod serve;
 pub(crate) mod task;
 
 use outlast_core::id::{Index, Key, RunKey};

@@ -3,6 +3,7 @@
 mod query;
 mod retention;
 mod rows;
+mod serve;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, InboxItem, NewRun, Snapshot, StandaloneTask, Status, TimerRef};
 use outlast_core::id::{
     AttributeName, DeliveryId, Generation, InboxId, Index, Key, LeaseId, Namespace, NodeId, RunKey, ScheduleId, TaskId,
-    TxnId,
+    TxnId, Version, WorkflowName,
 };
 use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
 use outlast_core::record::Record;
@@ -82,6 +83,8 @@ struct State {
     /// Claimable runs: priority (negated, so that the highest comes first), since when, row.
     ready: BTreeSet<(i32, Timestamp, i64)>,
     owned: BTreeSet<(LeaseId, i64)>,
+    /// What was offered, and when last.
+    served: BTreeMap<(WorkflowName, Version), Timestamp>,
 }
 
 fn random_bytes() -> [u8; 32] {
@@ -114,6 +117,7 @@ impl State {
             schedules: BTreeMap::new(),
             ready: BTreeSet::new(),
             owned: BTreeSet::new(),
+            served: BTreeMap::new(),
         }
     }
 
@@ -276,6 +280,17 @@ impl Store for MemoryStore {
 
     fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move { answer(logic::claim::unpark(&mut *self.state(), &run)) })
+    }
+
+    fn announce(&self, serves: Vec<(WorkflowName, Version)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.state().announce(serves);
+            Ok(())
+        })
+    }
+
+    fn park_unserved(&self, grace: Duration, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        Box::pin(async move { answer(self.state().park_unserved(grace, limit)) })
     }
 
     fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {

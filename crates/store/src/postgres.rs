@@ -23,6 +23,7 @@ mod plans;
 mod query;
 mod resolve;
 mod retention;
+mod serve;
 mod session;
 mod sweep;
 mod task;
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
@@ -269,6 +270,14 @@ impl Store for PostgresStore {
 
     fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(self.inner.queue.submit_one(Unpark(run)))
+    }
+
+    fn announce(&self, serves: Vec<(WorkflowName, Version)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.own(|core| async move { serve::announce(&core, serves).await })
+    }
+
+    fn park_unserved(&self, grace: Duration, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        self.own(move |core| async move { serve::park_unserved(&core, grace, limit).await })
     }
 
     fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {

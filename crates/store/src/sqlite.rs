@@ -10,6 +10,7 @@ mod readers;
 mod retention;
 mod rows;
 mod schema;
+mod serve;
 mod statements;
 mod writer;
 
@@ -19,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
 use rusqlite::params;
@@ -260,6 +261,14 @@ impl Store for SqliteStore {
 
     fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(self.write(move |rows| logic::claim::unpark(rows, &run)))
+    }
+
+    fn announce(&self, serves: Vec<(WorkflowName, Version)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |rows| serve::announce(rows, &serves)))
+    }
+
+    fn park_unserved(&self, grace: Duration, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        Box::pin(self.write(move |rows| serve::park_unserved(rows, grace, limit)))
     }
 
     fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {

@@ -47,7 +47,8 @@ impl Event {
             | Event::NowRecorded { key, .. }
             | Event::UuidRecorded { key, .. }
             | Event::RandomRecorded { key, .. }
-            | Event::OperationCancelled { key } => Some(key),
+            | Event::OperationCancelled { key }
+            | Event::OperationRefused { key, .. } => Some(key),
             Event::NodeStarted { node, .. }
             | Event::NodeCompleted { node, .. }
             | Event::NodeError { node, .. }

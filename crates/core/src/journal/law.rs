@@ -45,7 +45,7 @@ pub enum Illegal {
         needs: Kind,
     },
     /// There is no such operation, or it is settled.
-    #[error("{key:?} is not open, so it cannot be cancelled")]
+    #[error("{key:?} is not open, so it cannot be cancelled or refused")]
     NotOpen {
         /// Which operation.
         key: Key,
@@ -317,7 +317,7 @@ fn begin(index: Index, key: &Key, role: Role, kind: Option<OperationKind>) -> Re
         Role::Whole => Ok(fresh.settled(index)),
         Role::Attempt(attempt) => fresh.attempt(index, key, attempt),
         Role::Follow { needs, .. } => Err(Illegal::NeverStarted { key: key.clone(), needs }),
-        Role::Cancel => Err(Illegal::NotOpen { key: key.clone() }),
+        Role::Cancel | Role::Refuse => Err(Illegal::NotOpen { key: key.clone() }),
     }
 }
 
@@ -349,10 +349,12 @@ impl Track {
                 Ok(if settles { noted.settled(index) } else { noted })
             }
             (Role::Attempt(attempt), Stage::Open) => self.attempt(index, key, attempt),
-            (Role::Cancel, Stage::Open | Stage::Orphaned) => Ok(self.settled(index)),
+            (Role::Cancel, Stage::Open | Stage::Orphaned) | (Role::Refuse, Stage::Open) => Ok(self.settled(index)),
             (Role::Cancel, Stage::Settled) => Err(Illegal::NotOpen { key: key.clone() }),
             (Role::Whole, Stage::Open | Stage::Settled | Stage::Orphaned)
-            | (Role::Follow { .. } | Role::Attempt(_), Stage::Settled | Stage::Orphaned) => Err(settled_before()),
+            | (Role::Follow { .. } | Role::Attempt(_) | Role::Refuse, Stage::Settled | Stage::Orphaned) => {
+                Err(settled_before())
+            }
         }
     }
 

@@ -14,6 +14,8 @@ pub(super) enum Role {
     Whole,
     /// Cancels it.
     Cancel,
+    /// Says that it cannot be had after all.
+    Refuse,
 }
 
 #[derive(Clone, Copy)]
@@ -74,6 +76,7 @@ pub(super) fn role(event: &Event) -> Option<(&Key, Role)> {
             Some((key, Role::Whole))
         }
         Event::OperationCancelled { key } => Some((key, Role::Cancel)),
+        Event::OperationRefused { key, .. } => Some((key, Role::Refuse)),
         Event::RunStarted { .. }
         | Event::RunFinished { .. }
         | Event::RunErrored { .. }

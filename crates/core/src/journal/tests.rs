@@ -68,6 +68,10 @@ fn cancelled(text: &str) -> Event {
     Event::OperationCancelled { key: key(text) }
 }
 
+fn refusal(text: &str) -> Event {
+    Event::OperationRefused { key: key(text), error: failure() }
+}
+
 fn finished() -> Event {
     Event::RunFinished { output: null() }
 }
@@ -253,7 +257,8 @@ fn nobody_waits_for_a_detached_child() {
 #[test]
 fn cancelling_needs_an_open_operation() {
     assert!(open(vec![timer("a"), cancelled("a")]).is_empty());
-    let not_open = |n| format!(r#"event {n}, OPERATION_CANCELLED: "a" is not open, so it cannot be cancelled"#);
+    let not_open =
+        |n| format!(r#"event {n}, OPERATION_CANCELLED: "a" is not open, so it cannot be cancelled or refused"#);
     refused(vec![cancelled("a")], &not_open(0));
     refused(vec![timer("a"), fired("a"), cancelled("a")], &not_open(2));
     refused(vec![timer("a"), cancelled("a"), cancelled("a")], &not_open(2));
@@ -261,6 +266,18 @@ fn cancelling_needs_an_open_operation() {
         vec![timer("a"), cancelled("a"), fired("a")],
         r#"event 2, TIMER_FIRED: "a" was settled before, at index 1"#,
     );
+}
+
+#[test]
+fn refusing_needs_an_open_operation_and_settles_it() {
+    for start in [timer("a"), awaited("a"), scope("a")] {
+        assert!(open(vec![start, refusal("a")]).is_empty());
+    }
+    let message = r#"event 0, OPERATION_REFUSED: "a" is not open, so it cannot be cancelled or refused"#;
+    refused(vec![refusal("a")], message);
+    let settled = r#"event 2, OPERATION_REFUSED: "a" was settled before, at index 1"#;
+    refused(vec![timer("a"), fired("a"), refusal("a")], settled);
+    refused(vec![timer("a"), refusal("a"), fired("a")], r#"event 2, TIMER_FIRED: "a" was settled before, at index 1"#);
 }
 
 #[test]
@@ -297,7 +314,7 @@ fn closing_a_scope_closes_what_is_open_below_it_and_lets_that_be_noted() {
     noted.extend([cancelled("s/a"), cancelled("s/b/c")]);
     assert_eq!(open(noted.clone()), ["sleep t"]);
     noted.push(cancelled("s/a"));
-    refused(noted, r#"event 8, OPERATION_CANCELLED: "s/a" is not open, so it cannot be cancelled"#);
+    refused(noted, r#"event 8, OPERATION_CANCELLED: "s/a" is not open, so it cannot be cancelled or refused"#);
 }
 
 #[test]

@@ -152,6 +152,7 @@ pub(crate) fn event(kind: Kind, parts: Parts) -> Event {
         Kind::UuidRecorded => Event::UuidRecorded { key, value: parts.uuid },
         Kind::RandomRecorded => Event::RandomRecorded { key, value: parts.large },
         Kind::OperationCancelled => Event::OperationCancelled { key },
+        Kind::OperationRefused => Event::OperationRefused { key, error },
         Kind::NodeStarted => Event::NodeStarted { node: key, index: number, input: parts.maybe_bytes },
         Kind::NodeCompleted => Event::NodeCompleted { node: key, output: bytes },
         Kind::NodeError => Event::NodeError { node: key, error },

@@ -18,6 +18,25 @@ pub enum EngineError {
     /// Nobody here knows the workflow.
     #[error("no workflow {0:?} is registered here; register it with the engine, or say which version to start")]
     UnknownWorkflow(String),
+    /// The workflow is registered here, and this version of it is not.
+    #[error(
+        "workflow_version_mismatch: the workflow {workflow:?} is registered here without version {version:?}; register it \
+         as a previous version, or start another one"
+    )]
+    VersionMismatch {
+        /// Which workflow.
+        workflow: String,
+        /// Which version.
+        version: String,
+    },
+    /// The engine cannot go on with the run. Nothing of it is lost: when the cause is mended, unpark it.
+    #[error("{run} is parked, and nothing of it is lost: {reason}{}", next_step(reason))]
+    Parked {
+        /// Which.
+        run: RunKey,
+        /// Why.
+        reason: String,
+    },
     /// Two workflows were registered under one name.
     #[error("the workflow {0:?} is registered twice; register its versions together, as one `Workflow`")]
     DuplicateWorkflow(String),
@@ -60,6 +79,11 @@ impl EngineError {
         match self {
             EngineError::Failed(failure) => &failure.code,
             EngineError::Cancelled(_) => code::ABORTED,
+            EngineError::VersionMismatch { .. } => code::WORKFLOW_VERSION_MISMATCH,
+            EngineError::Parked { reason, .. } if reason.starts_with(code::WORKFLOW_VERSION_MISMATCH) => {
+                code::WORKFLOW_VERSION_MISMATCH
+            }
+            EngineError::Parked { .. } => code::PARKED,
             EngineError::UnknownWorkflow(_) => "unknown_workflow",
             EngineError::DuplicateWorkflow(_) => "duplicate_workflow",
             EngineError::Lost { what: "an approval", .. } => code::APPROVAL_LOST,
@@ -72,6 +96,11 @@ impl EngineError {
             EngineError::NoRuntime | EngineError::Stopped | EngineError::Store(_) => code::ERROR,
         }
     }
+}
+
+/// What to do about a parked run, where the reason does not say so itself.
+fn next_step(reason: &str) -> &'static str {
+    if reason.contains("unpark") { "" } else { "; mend the cause, then unpark it" }
 }
 
 impl From<InvalidId> for EngineError {

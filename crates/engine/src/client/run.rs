@@ -49,6 +49,9 @@ impl RunHandle {
     }
 
     /// Waits for the run's end, however long that takes, and gives its output. May be asked again later, and elsewhere.
+    ///
+    /// A parked run has no end in sight: then this is [`EngineError::Parked`], which says why and what to do. The run is
+    /// intact; once it is unparked, ask again.
     pub async fn result<T: DeserializeOwned>(mut self) -> Result<T, EngineError> {
         let event = self.end().await?;
         match &event {
@@ -76,15 +79,22 @@ impl RunHandle {
             look = true;
             let host = self.engine.inner.time.host();
             let poll = host.sleep_until(host.elapsed() + self.engine.inner.poll);
-            match select(pin!(end.event()), poll).await {
-                Either::Left((event, _)) => return Ok(Event::clone(&event)),
-                Either::Right(_) => {}
+            let told = match select(pin!(end.event()), poll).await {
+                Either::Left((told, _)) => told,
+                Either::Right(_) => continue,
+            };
+            match told {
+                Some(event) => return Ok(Event::clone(&event)),
+                None => end = board.await_end(&self.run),
             }
         }
     }
 
     async fn stored_end(&self) -> Result<Option<Event>, EngineError> {
         let view = self.view().await?;
+        if view.status == Status::Parked {
+            return Err(EngineError::Parked { run: view.run, reason: view.note.unwrap_or_default() });
+        }
         if !view.status.is_terminal() {
             return Ok(None);
         }

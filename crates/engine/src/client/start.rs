@@ -39,7 +39,8 @@ impl<'e> Start<'e> {
         self
     }
 
-    /// Which version to start; the newest that is registered here if nobody says otherwise.
+    /// Which version to start; the newest that is registered here if nobody says otherwise. Of a workflow that is
+    /// registered here only registered versions can be started; one that is not is started for others to drive.
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.to_owned());
         self
@@ -61,7 +62,11 @@ impl<'e> Start<'e> {
         let inner = &self.engine.inner;
         let workflow = WorkflowName::new(&self.workflow)?;
         let version = match &self.version {
-            Some(version) => Version::new(version)?,
+            Some(version) => {
+                let version = Version::new(version)?;
+                inner.registry.check(&workflow, &version)?;
+                version
+            }
             None => inner.registry.newest(&workflow).ok_or(EngineError::UnknownWorkflow(self.workflow))?,
         };
         let id = match &self.id {
@@ -69,9 +74,8 @@ impl<'e> Start<'e> {
             None => fresh_id(inner.time.now(), inner.time.host().random())?,
         };
         let run = RunKey::new(inner.namespace.clone(), id);
-        let served = inner.registry.knows(&workflow, &version) && inner.board.driven() < inner.runs_max;
-        let owner = inner.board.lease().filter(|_| served).map(|lease| Owner { lease, claim: inner.next_claim() });
-        let mut new = NewRun { owner, ..NewRun::new(run.clone(), workflow, version, self.input?) };
+        let served = inner.registry.knows(&workflow, &version);
+        let mut new = NewRun::new(run.clone(), workflow, version, self.input?);
         new.signals = self.signals.into_iter().collect::<Result<_, _>>()?;
         for (name, value) in self.attributes {
             new.attributes.push((AttributeName::new(name)?, value));
@@ -79,12 +83,15 @@ impl<'e> Start<'e> {
         // Before the run begins, so that its end is not missed.
         let end = inner.board.await_end(&run);
         let signalled = !new.signals.is_empty();
+        let lease = inner.board.lease().filter(|_| served && inner.board.enter(inner.runs_max));
+        new.owner = lease.map(|lease| Owner { lease, claim: inner.next_claim() });
+        let owned = new.owner.is_some();
         let (reply, answer) = oneshot::channel();
         if !inner.drivers.send(&run, Command::Create { new: Box::new(new), reply }) {
             return Err(EngineError::Stopped);
         }
         let created = answer.await.map_err(|_| EngineError::Stopped)??;
-        let mine = matches!(created, Created::Created { .. }) && owner.is_some();
+        let mine = matches!(created, Created::Created { .. }) && owned;
         if !mine || signalled {
             inner.board.somebody_woken();
         }

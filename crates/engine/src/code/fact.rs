@@ -39,7 +39,8 @@ pub(super) fn effect(event: &Event) -> Effect<'_> {
         Event::StepFailed { key, error, .. }
         | Event::TaskFailed { key, error, .. }
         | Event::ChildFailed { key, error, .. }
-        | Event::CallbackFailed { key, error, .. } => Effect::Settles(key, Outcome::Failed(error.clone())),
+        | Event::CallbackFailed { key, error, .. }
+        | Event::OperationRefused { key, error } => Effect::Settles(key, Outcome::Failed(error.clone())),
         Event::TimerFired { key } => Effect::Settles(key, Outcome::Done),
         Event::SignalTimedOut { key, name } => Effect::Settles(key, Outcome::TimedOut(Some(name.clone()))),
         Event::ApprovalTimedOut { key, .. } | Event::CallbackTimedOut { key, .. } => {

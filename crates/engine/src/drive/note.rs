@@ -43,7 +43,8 @@ impl Table {
             | Event::ConditionChecked { .. }
             | Event::NowRecorded { .. }
             | Event::UuidRecorded { .. }
-            | Event::RandomRecorded { .. } => self.settle(key),
+            | Event::RandomRecorded { .. }
+            | Event::OperationRefused { .. } => self.settle(key),
             // A start says nothing new about an operation that was asked for, and a cancellation was asked for too.
             _ => {}
         }

@@ -104,12 +104,17 @@ impl Run {
         Ok(!silent.is_empty())
     }
 
-    /// Whether the outcome of a step is known without running it: a body that ran before a commit was turned down, or
-    /// an at-most-once step that began and nobody knows whether it ended.
+    /// Whether the outcome of a step is known without running it: a body that ran before a commit was turned down, one
+    /// too many, or an at-most-once step that began and nobody knows whether it ended.
     pub(super) fn settle_without_running(&mut self, key: &Key) -> Result<bool, Stop> {
         if let Some(outcome) = self.hints.outcomes.remove(key) {
             self.end_attempt(key);
             self.append(outcome)?;
+            return Ok(true);
+        }
+        if let Some(error) = self.refusal(key) {
+            self.end_attempt(key);
+            self.append(Event::StepFailed { key: key.clone(), error, attempts: 1 })?;
             return Ok(true);
         }
         let Some(Entry { detail: Detail::Code(code), .. }) = self.table.get(key) else { return Ok(false) };

@@ -60,6 +60,7 @@ impl Run {
             location: requested.location.clone(),
             deadline: None,
             awaited: false,
+            refused: recorded.is_none() && self.settings.limits.check_pending(self.table.pending() + 1).is_err(),
             detail: self.detail(&requested.operation, recorded.as_ref()),
         };
         self.table.insert(key.clone(), entry);
@@ -208,6 +209,9 @@ impl Run {
         let duration_ms = duration_ms_of(due);
         self.append(Event::TimerStarted { key: key.clone(), deadline, duration_ms })?;
         self.went_idle(&key);
+        if self.refuse(&key)? {
+            return Ok(());
+        }
         // Nothing to wait for: a sleep of no time, or until an instant the store's clock has certainly passed.
         if duration_ms == Some(0) || deadline <= self.moment.passed {
             return self.append(Event::TimerFired { key });
@@ -225,10 +229,13 @@ impl Run {
     ) -> Result<(), Stop> {
         let deadline = deadline.map(|due| due.deadline(self.moment.now));
         self.append(Event::SignalAwaited { key: key.clone(), name: name.clone(), deadline })?;
+        self.went_idle(&key);
+        if self.refuse(&key)? {
+            return Ok(());
+        }
         let wait = new_wait(&key, WaitKind::Signal);
         self.draft.waits.push(NewWait { name: Some(name), meta: schema, ..wait });
         self.time_out_at(&key, deadline);
-        self.went_idle(&key);
         Ok(())
     }
 
@@ -248,9 +255,12 @@ impl Run {
             assignee: assignee.clone(),
             deadline,
         })?;
+        self.went_idle(&key);
+        if self.refuse(&key)? {
+            return Ok(());
+        }
         self.draft.waits.push(NewWait { assignee, meta, ..new_wait(&key, WaitKind::Approval) });
         self.time_out_at(&key, deadline);
-        self.went_idle(&key);
         Ok(())
     }
 
@@ -267,13 +277,16 @@ impl Run {
             deadline,
             heartbeat_ms: heartbeat.map(|silence| outlast_core::time::millis(silence).unsigned_abs()),
         })?;
+        self.went_idle(&key);
+        if self.refuse(&key)? {
+            return Ok(());
+        }
         let token = (self.settings.token)(&self.identity.run, self.identity.generation, &key);
         self.draft.waits.push(NewWait { token: Some(token), heartbeat, ..new_wait(&key, WaitKind::Callback) });
         self.time_out_at(&key, deadline);
         if let Some(silence) = heartbeat {
             self.start_timer(&key, TimerKind::Heartbeat, self.moment.now + silence);
         }
-        self.went_idle(&key);
         Ok(())
     }
 
@@ -289,7 +302,7 @@ impl Run {
             return Ok(());
         };
         let newest = version.or_else(|| (self.settings.newest)(&workflow));
-        let refused = self.child_refused(&child, newest.as_ref(), &workflow, &input);
+        let refused = self.child_refused(&child, newest.as_ref(), &workflow, &input).or_else(|| self.refusal(&key));
         let version = newest.unwrap_or_else(|| Version::new("unknown").expect("a short text is a version"));
         self.append(Event::ChildStarted {
             key: key.clone(),
@@ -379,6 +392,10 @@ impl Run {
     /// Takes back what the store holds for an operation.
     fn cancel_rows(&mut self, key: &Key) {
         let Some(entry) = self.table.get_mut(key) else { return };
+        if entry.refused {
+            // It never had any.
+            return;
+        }
         let kind = entry.kind;
         if let Detail::Code(code) = &mut entry.detail
             && let Some(item) = code.due_item.take()

@@ -429,6 +429,10 @@ impl Run {
     /// The commit in flight is durable.
     pub(crate) fn committed(&mut self) -> Option<Applied> {
         let InFlight { until, emitted, then } = self.in_flight.take()?;
+        if self.settings.limits.warns_of_journal(self.durable, until) {
+            let run = &self.identity.run;
+            tracing::warn!(%run, events = until.0, "the journal is long, and so is its replay; continue as new now and then");
+        }
         self.durable = until;
         Some(Applied { then, emitted })
     }

@@ -23,7 +23,26 @@ pub(super) struct Entry {
     pub(super) deadline: Option<Timestamp>,
     /// Whether the program awaits it. Kept here until it is idle and the lifecycle can say so.
     pub(super) awaited: bool,
+    /// Too many others were pending when it was asked for: it fails instead of beginning.
+    pub(super) refused: bool,
     pub(super) detail: Detail,
+}
+
+impl Entry {
+    /// Whether it may be pending for long. A scope waits for nothing itself, and a value is there at once.
+    fn pends(&self) -> bool {
+        match self.kind {
+            OperationKind::Scope | OperationKind::Now | OperationKind::Uuid | OperationKind::Random => false,
+            OperationKind::Step
+            | OperationKind::Condition
+            | OperationKind::Task
+            | OperationKind::Timer
+            | OperationKind::Signal
+            | OperationKind::Approval
+            | OperationKind::Callback
+            | OperationKind::Child => true,
+        }
+    }
 }
 
 /// What is needed later, by kind.
@@ -92,6 +111,8 @@ pub(super) struct Table {
     entries: FxHashMap<Key, Entry>,
     /// Those not completed, in key order.
     live: BTreeSet<Key>,
+    /// How many of them count against the limit.
+    pending: usize,
     /// Code that wants to run, in the order in which it was asked for.
     wanted: VecDeque<Key>,
     running: usize,
@@ -116,8 +137,8 @@ impl Table {
     }
 
     pub(super) fn insert(&mut self, key: Key, entry: Entry) {
-        if entry.state != State::Completed {
-            self.live.insert(key.clone());
+        if entry.state != State::Completed && self.live.insert(key.clone()) {
+            self.pending += usize::from(entry.pends());
         }
         if let Detail::Code(Code { body: Body::Wanted, .. }) = entry.detail {
             self.wanted.push_back(key.clone());
@@ -125,6 +146,11 @@ impl Table {
         let (kind, to) = (entry.kind, entry.state);
         self.notes.note(|| Lifecycle::StateChanged { key: key.clone(), kind, from: None, to });
         self.entries.insert(key, entry);
+    }
+
+    /// Operations that are not completed and count against the limit.
+    pub(super) fn pending(&self) -> usize {
+        self.pending
     }
 
     pub(super) fn note_awaited(&mut self, key: &Key) {
@@ -172,7 +198,9 @@ impl Table {
         {
             waiting.retain(|waiting| waiting != key);
         }
-        self.live.remove(key);
+        if self.live.remove(key) {
+            self.pending -= usize::from(entry.pends());
+        }
         // Nobody asks for it again, and a long run has many. A closed scope is remembered: it silences what is below.
         if entry.kind != OperationKind::Scope {
             self.entries.remove(key);

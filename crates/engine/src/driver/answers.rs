@@ -41,7 +41,6 @@ impl Driver {
                 version: new.version.clone(),
                 parent: new.parent.clone(),
             };
-            self.board.driven_more(1);
             let slot = Slot::Loading { owned, hints: Hints::default(), hot: None };
             let no = self.place(new.run.clone(), slot);
             if new.history.is_empty() && new.signals.is_empty() {
@@ -59,6 +58,9 @@ impl Driver {
             } else {
                 self.loads.push(Wanted { no, run: new.run.clone(), from: Index(0), taking: None });
             }
+        } else if creation.new.owner.is_some() {
+            // It was counted, and is not driven here after all.
+            self.board.driven_one_less();
         }
         creation.answer(answer);
     }
@@ -135,9 +137,13 @@ impl Driver {
             self.board.somebody_woken();
         }
         let Some(place) = self.places.get_mut(&no) else { return };
+        if std::mem::take(&mut place.suspect) {
+            self.board.suspect_settled();
+        }
         let Slot::Live(run) = &mut place.slot else {
             // Its last commit: it is parked.
             self.forget(no);
+            self.board.parked(&commit.run);
             return;
         };
         place.tries = 0;
@@ -165,8 +171,12 @@ impl Driver {
                     }
                 }
             }
-            Then::Pause | Then::Park { .. } => {
+            Then::Pause => {
                 self.forget(no);
+            }
+            Then::Park { .. } => {
+                self.forget(no);
+                self.board.parked(&commit.run);
             }
             Then::Finish(_) => {
                 self.forget(no);

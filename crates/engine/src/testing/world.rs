@@ -23,6 +23,8 @@ const BEGIN_MS: i64 = 1_700_000_000_000;
 const LEASE: Duration = Duration::from_secs(3_600);
 /// How often an engine looks for what nobody gave notice of.
 const POLL: Duration = Duration::from_secs(600);
+/// How long nobody may offer a version before its runs park.
+const VERSION_GRACE: Duration = Duration::from_secs(5 * 3_600);
 /// How often time may be skipped before what the test waits for happens.
 const SKIPS_MAX: u32 = 100_000;
 /// How long, in real time, to wait for another thread: a store's writer, a body on a runtime.
@@ -91,18 +93,18 @@ impl World {
     }
 
     /// An engine behind faults, and the group of its tasks.
-    pub(super) fn engine_behind(&self, store: Arc<FaultStore>) -> (Outlast, u64) {
+    pub(crate) fn engine_behind(&self, store: Arc<FaultStore>) -> (Outlast, u64) {
         self.stores.borrow_mut().push(Arc::clone(&store));
         let group = self.last_group.get() + 1;
         self.last_group.set(group);
         let host = Arc::new(WorldHost { core: Arc::clone(&self.core), group });
         // Long ones, so that a month of sleep is not a million renewals.
-        let engine = Outlast::store(store).host(host).drivers(1).lease(LEASE).poll(POLL);
+        let engine = Outlast::store(store).host(host).drivers(1).lease(LEASE).poll(POLL).version_grace(VERSION_GRACE);
         (engine, group)
     }
 
     /// Ends an engine as a crash would: its memory and everything under way are gone.
-    pub(super) fn kill(&self, group: u64) {
+    pub(crate) fn kill(&self, group: u64) {
         let killed: Vec<TaskNo> =
             self.tasks.borrow().iter().filter(|(_, (of, _))| *of == group).map(|(task, _)| *task).collect();
         for task in killed {

@@ -141,7 +141,8 @@ pub(crate) fn unpark(rows: &mut dyn Rows, key: &RunKey) -> Result<bool, Halt<Sto
     after.status = Status::Queued;
     after.note = None;
     after.tries = 0;
-    after.wake(rows.now());
+    // Ready from now on, whatever woke it meanwhile: it must not park again at once for having waited too long.
+    after.ready_at = Some(rows.now());
     rows.update_run(&run, &after)?;
     Ok(true)
 }

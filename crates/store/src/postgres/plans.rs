@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tokio_postgres::{Client, NoTls};
 
 use super::options::PostgresOptions;
-use super::{claim, fetch, flush, load, session, sweep, task};
+use super::{claim, fetch, flush, load, serve, session, sweep, task};
 use crate::PostgresStore;
 
 /// Statements, and the indexes each may use: all of them, and no other. A star: read in its order, from its beginning;
@@ -18,6 +18,9 @@ fn expected() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
         ("claim: lapsed owners", claim::LAPSED, &["lease_open*", "run_owned"]),
         ("claim: orphaned", claim::ORPHANED, &["run_owned"]),
         ("claim: wakes", claim::WAKES, &["run_woken"]),
+        ("versions: unserved", serve::UNSERVED, &["run_claimable*", "run_pkey", "served_pkey"]),
+        ("versions: orphaned", serve::ORPHANED, &["run_owned", "served_pkey"]),
+        ("versions: forget", serve::FORGET, &["served_at", "served_pkey"]),
         ("sweep: due", sweep::DUE, &["run_pkey", "timer_due"]),
         ("sweep: next due", sweep::NEXT_DUE, &["timer_due*"]),
         ("sweep: drain leases", sweep::DRAIN_LEASES, &["lease_open*", "lease_pkey", "run_owned"]),
@@ -86,6 +89,7 @@ const FILL: &str = "
         CASE WHEN i % 10 = 0 THEN i % 7 + 1 END, CASE WHEN i % 10 = 0 THEN 1 END, CASE WHEN i % 4 = 0 THEN i END, 10, 0,
         NULL, NULL, NULL, NULL, NULL, i, CASE WHEN i % 2 = 1 THEN i END, NULL, NULL, 0, 0, 0, false, ''
         FROM generate_series(1, 100000) i;
+    INSERT INTO served SELECT 'w' || i, '1', i FROM generate_series(1, 1000) i;
     INSERT INTO lease (node, until) SELECT 'n' || i, i FROM generate_series(1, 100) i;
     INSERT INTO event SELECT 1, i, 0, 0, 20, 1, 'k', i, NULL, 'x' FROM generate_series(1, 100000) i;
     INSERT INTO timer SELECT 1, i, 'k', 0, i FROM generate_series(1, 100000) i;
@@ -101,7 +105,7 @@ const FILL: &str = "
 async fn every_hot_statement_uses_its_index_when_tables_are_empty_and_when_they_are_full() {
     let schema = format!("plans_{}", uuid::Uuid::new_v4().simple());
     let client = connect(&schema).await;
-    let tables = ["run", "event", "timer", "wait", "inbox", "delivered", "attribute", "task", "lease", "txn"];
+    let tables = ["run", "event", "timer", "wait", "inbox", "delivered", "attribute", "task", "lease", "txn", "served"];
     for table in tables {
         let sql = format!("ALTER TABLE {table} SET (autovacuum_enabled = false)");
         client.batch_execute(&sql).await.unwrap();

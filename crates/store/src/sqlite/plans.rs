@@ -44,6 +44,8 @@ fn hot_queries_use_their_index_without_statistics() {
         ("claim: held", statements::HELD, "run_owned"),
         ("claim: orphaned", statements::ORPHANED, "run_owned"),
         ("wakes", statements::WOKEN, "run_woken"),
+        ("versions: served", statements::SERVED, "served_at"),
+        ("versions: forget", statements::FORGET_SERVED, "served_at"),
         ("sweep", statements::TIMERS_DUE, "timer_due"),
         ("load", statements::EVENTS_FROM, "PRIMARY KEY"),
         ("inbox", statements::INBOX, "PRIMARY KEY"),

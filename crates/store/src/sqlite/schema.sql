@@ -19,6 +19,15 @@ CREATE TABLE lease (
 ) STRICT;
 CREATE INDEX lease_until ON lease (until);
 
+-- What somebody offered to drive, and when last.
+CREATE TABLE served (
+    workflow TEXT NOT NULL CHECK (workflow <> ''),
+    version  TEXT NOT NULL CHECK (version <> ''),
+    at       INTEGER NOT NULL,
+    PRIMARY KEY (workflow, version)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX served_at ON served (at);
+
 -- Small rows: whatever is rewritten by every commit must not carry payloads. An input over 1 KiB is in run_input.
 CREATE TABLE run (
     row               INTEGER PRIMARY KEY,

@@ -35,6 +35,14 @@ pub(super) const ORPHANED: &str = concat!(
     " FROM run WHERE owner IN (SELECT id FROM lease WHERE until <= ?1) ORDER BY owner, row"
 );
 
+pub(super) const ANNOUNCE: &str = "INSERT INTO served (workflow, version, at) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (workflow, version) DO UPDATE SET at = excluded.at";
+
+pub(super) const SERVED: &str = "SELECT workflow, version FROM served WHERE at > ?1";
+
+pub(super) const FORGET_SERVED: &str = "DELETE FROM served WHERE (workflow, version) IN \
+     (SELECT workflow, version FROM served WHERE at <= ?1 ORDER BY at LIMIT ?2)";
+
 pub(super) const WOKEN: &str =
     "SELECT ns, id FROM run WHERE owner = ?1 AND owner IS NOT NULL AND ready_at IS NOT NULL ORDER BY row LIMIT ?2";
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::{
@@ -28,6 +28,8 @@ pub(crate) enum Call {
     Commit(Vec<Commit>),
     Resolve(TxnId),
     Unpark(RunKey),
+    Announce(Vec<(WorkflowName, Version)>),
+    ParkUnserved(Duration, usize),
     Deliver(Vec<Delivery>),
     Enqueue(Vec<StandaloneTask>),
     ClaimTasks(ClaimTasks),
@@ -101,6 +103,8 @@ pub(crate) async fn make(store: &dyn Store, call: Call) -> Reply {
         Call::Commit(commits) => Reply::Committed(store.commit(commits).await),
         Call::Resolve(txn) => Reply::Resolved(store.resolve(txn).await),
         Call::Unpark(run) => Reply::Whether(store.unpark(run).await),
+        Call::Announce(serves) => Reply::Done(store.announce(serves).await),
+        Call::ParkUnserved(grace, limit) => Reply::Keys(store.park_unserved(grace, limit).await),
         Call::Deliver(deliveries) => Reply::Delivered(store.deliver(deliveries).await),
         Call::Enqueue(tasks) => Reply::AllDone(store.enqueue(tasks).await),
         Call::ClaimTasks(claim) => Reply::Tasks(store.claim_tasks(claim).await),

@@ -18,38 +18,111 @@ pub(crate) enum Skew {
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Clock(i64),
-    Register { node: u8, lease: u64 },
-    Renew { lease: u8, duration: u64 },
-    Retire { lease: u8 },
+    Register {
+        node: u8,
+        lease: u64,
+    },
+    Renew {
+        lease: u8,
+        duration: u64,
+    },
+    Retire {
+        lease: u8,
+    },
     Create(Vec<RunSpec>),
-    Claim { lease: u8, id: u8, limit: usize, pick: Option<(Run, bool)>, serves: Option<(u8, u8)> },
-    Wakes { lease: u8, limit: usize },
+    Claim {
+        lease: u8,
+        id: u8,
+        limit: usize,
+        pick: Option<(Run, bool)>,
+        serves: Option<(u8, u8)>,
+    },
+    Wakes {
+        lease: u8,
+        limit: usize,
+    },
     Take(Run, Skew),
     Release(Run, Skew, bool),
     Load(Vec<(Run, Option<u64>)>),
     Commit(Vec<CommitSpec>),
     Resolve,
     Unpark(Run),
+    /// Workflows and versions.
+    Announce(Vec<(u8, u8)>),
+    ParkUnserved {
+        grace: u64,
+        limit: usize,
+    },
     Deliver(Vec<DeliverySpec>),
     Enqueue(Vec<(u8, TaskSpec)>),
-    ClaimTasks { worker: u8, id: u8, queues: u8, name: Option<u8>, lease: u64, limit: usize },
-    Heartbeat { ns: u8, task: u8, token: Skew, progress: Option<u8> },
-    Tasks { ns: u8, limit: usize },
-    Sweep { limit: usize },
-    PutSchedule { ns: u8, id: u8, next: Option<i64> },
-    RemoveSchedule { ns: u8, id: u8 },
-    Schedules { ns: u8 },
-    Due { limit: usize },
-    Fire { ns: u8, id: u8, right: bool, next: Option<i64>, run: Option<RunSpec> },
-    PutNamespace { ns: u8 },
+    ClaimTasks {
+        worker: u8,
+        id: u8,
+        queues: u8,
+        name: Option<u8>,
+        lease: u64,
+        limit: usize,
+    },
+    Heartbeat {
+        ns: u8,
+        task: u8,
+        token: Skew,
+        progress: Option<u8>,
+    },
+    Tasks {
+        ns: u8,
+        limit: usize,
+    },
+    Sweep {
+        limit: usize,
+    },
+    PutSchedule {
+        ns: u8,
+        id: u8,
+        next: Option<i64>,
+    },
+    RemoveSchedule {
+        ns: u8,
+        id: u8,
+    },
+    Schedules {
+        ns: u8,
+    },
+    Due {
+        limit: usize,
+    },
+    Fire {
+        ns: u8,
+        id: u8,
+        right: bool,
+        next: Option<i64>,
+        run: Option<RunSpec>,
+    },
+    PutNamespace {
+        ns: u8,
+    },
     Get(Run),
-    List { ns: u8, filter: u8, limit: usize },
-    Count { ns: u8 },
+    List {
+        ns: u8,
+        filter: u8,
+        limit: usize,
+    },
+    Count {
+        ns: u8,
+    },
     Awaiting(Run),
-    Excerpt { run: Run, generation: Option<u64>, from: u64, limit: usize },
+    Excerpt {
+        run: Run,
+        generation: Option<u64>,
+        from: u64,
+        limit: usize,
+    },
     Attributes(Run),
     Delete(Run),
-    Retain { age: u64, limit: usize },
+    Retain {
+        age: u64,
+        limit: usize,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -283,6 +356,9 @@ fn ownership() -> BoxedStrategy<Op> {
         1 => (run(), skew()).prop_map(|(run, fence)| Op::Take(run, fence)),
         1 => (run(), skew(), any::<bool>()).prop_map(|(run, fence, again)| Op::Release(run, fence, again)),
         1 => run().prop_map(Op::Unpark),
+        1 => vec((0u8..2, 0u8..2), 0..3).prop_map(Op::Announce),
+        1 => (prop_oneof![Just(0u64), Just(10), Just(60), Just(1000)], limit())
+            .prop_map(|(grace, limit)| Op::ParkUnserved { grace, limit }),
     ]
     .boxed()
 }

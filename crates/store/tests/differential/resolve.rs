@@ -110,6 +110,10 @@ impl Memo {
             Op::Commit(specs) => Call::Commit(self.commits(model, &specs).await),
             Op::Resolve => Call::Resolve(TxnId(uuid::Uuid::from_u128(42))),
             Op::Unpark(run) => Call::Unpark(run_key(run)),
+            Op::Announce(serves) => {
+                Call::Announce(serves.iter().map(|(name, number)| (workflow(*name), version(*number))).collect())
+            }
+            Op::ParkUnserved { grace, limit } => Call::ParkUnserved(ms(grace), limit),
             Op::Deliver(specs) => {
                 let sights = Sights::look(model).await;
                 let deliveries = specs.iter().map(|spec| sights.steer(self.delivery(spec)));

@@ -8,7 +8,7 @@ use outlast_store::{CommitError, Created, Fired};
 use crate::call::{Call, Reply};
 
 /// Every answer that must occur, each many times over.
-const SOMETIMES: [&str; 49] = [
+const SOMETIMES: [&str; 50] = [
     "LeaseLapsed",
     "Created",
     "Existing",
@@ -58,6 +58,7 @@ const SOMETIMES: [&str; 49] = [
     "Fired",
     "Stale",
     "Fenced",
+    "ParkedUnserved",
 ];
 
 /// How often each answer occurred.
@@ -112,6 +113,9 @@ fn names(call: &Call, reply: &Reply) -> Vec<String> {
                 Err(refused) => error(refused),
             })
             .collect(),
+        (Call::ParkUnserved(..), Reply::Keys(Ok(parked))) => {
+            parked.iter().map(|_| "ParkedUnserved".to_owned()).collect()
+        }
         (_, Reply::Tasks(Ok(tasks))) => tasks.iter().map(|_| "Task".to_owned()).collect(),
         (_, Reply::Extended(Ok(_))) => vec!["Extended".to_owned()],
         (_, Reply::Extended(Err(refused)) | Reply::View(Err(refused))) => vec![error(refused)],

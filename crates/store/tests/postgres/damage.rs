@@ -37,6 +37,8 @@ const REFUSED: &[&str] = &[
     "INSERT INTO schedule VALUES (1, '', '', NULL)",
     "INSERT INTO namespace (name) VALUES ('')",
     "INSERT INTO lease (node, until) VALUES ('', 0)",
+    "INSERT INTO served VALUES ('', '1', 0)",
+    "INSERT INTO served VALUES ('w', repeat('x', 129), 0)",
 ];
 
 #[tokio::test]

@@ -16,3 +16,4 @@ mod restarts;
 mod scene;
 mod server;
 mod tls;
+mod versions;

@@ -8,3 +8,4 @@ mod disk;
 mod kills;
 mod opening;
 mod scene;
+mod versions;

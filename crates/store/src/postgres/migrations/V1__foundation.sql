@@ -52,6 +52,15 @@ CREATE TABLE lease (
 CREATE INDEX lease_node ON lease (node);
 CREATE INDEX lease_open ON lease ((id + 0)) WHERE NOT drained;
 
+-- What somebody offered to drive, and when last.
+CREATE TABLE served (
+    workflow text_128 NOT NULL,
+    version text_128 NOT NULL,
+    at bigint NOT NULL,
+    PRIMARY KEY (workflow, version)
+);
+CREATE INDEX served_at ON served (at);
+
 CREATE SEQUENCE run_seq;
 
 -- The run. What only its journal's growth changes (next, tries and the counters) is in no index and no index's

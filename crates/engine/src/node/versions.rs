@@ -1,0 +1,56 @@
+//! Rolling deploys: a node says which versions it has, and parks runs whose version nobody has had for long.
+
+use std::time::Duration;
+
+use outlast_core::limits::CLAIM_BATCH_MAX;
+
+use super::{Agenda, Node};
+
+/// Announcements within the grace: one or two that fail do no harm.
+const ANNOUNCEMENTS: u32 = 5;
+
+impl Node {
+    /// Announces what is registered here, and parks what nobody announces, each when it is time.
+    pub(super) async fn look_after_versions(&self, now: Duration, agenda: &mut Agenda) {
+        let period = self.version_grace / ANNOUNCEMENTS;
+        if now >= agenda.announce {
+            let said = self.announce().await;
+            agenda.announce = self.after(if said { period } else { period.min(self.poll) });
+        }
+        if now >= agenda.park {
+            self.park_unserved().await;
+            agenda.park = self.after(period);
+        }
+    }
+
+    /// Whether it could be said.
+    async fn announce(&self) -> bool {
+        match self.store.announce(self.registry.offers()).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "versions could not be announced; they are announced again");
+                false
+            }
+        }
+    }
+
+    async fn park_unserved(&self) {
+        loop {
+            match self.store.park_unserved(self.version_grace, CLAIM_BATCH_MAX).await {
+                Ok(parked) => {
+                    for run in &parked {
+                        tracing::error!(%run, "the run is parked: no node has offered its version; its note says what to do");
+                        self.board.parked(run);
+                    }
+                    if parked.len() < CLAIM_BATCH_MAX {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "runs that nobody serves could not be looked for; they are looked for again");
+                    return;
+                }
+            }
+        }
+    }
+}
