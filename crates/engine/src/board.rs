@@ -28,6 +28,8 @@ pub(crate) struct Board {
     /// Wakes the node's loop.
     node: Notify,
     waiting: Mutex<Waiting>,
+    /// Those who wait until a run is no longer driven here.
+    leaving: Mutex<HashMap<RunKey, Vec<oneshot::Sender<()>>>>,
     observers: Mutex<HashMap<RunKey, Observed>>,
     /// Whether anybody ever watched a run: most engines never ask.
     observed: AtomicBool,
@@ -95,6 +97,17 @@ impl Board {
     /// Some run may be ready that nobody drives yet.
     pub(crate) fn somebody_woken(&self) {
         self.node.notify_one();
+    }
+
+    /// A run is no longer driven here.
+    pub(crate) fn left(&self, run: &RunKey) {
+        let mut leaving = self.leaving();
+        if leaving.is_empty() {
+            return;
+        }
+        for waiter in leaving.remove(run).unwrap_or_default() {
+            let _ = waiter.send(());
+        }
     }
 
     /// A run ended with this commit.
@@ -188,6 +201,22 @@ impl Board {
 
     pub(crate) fn set_lease(&self, lease: Option<LeaseId>) {
         self.lease.store(lease.map_or(0, |lease| lease.0), Ordering::Release);
+    }
+
+    /// Told when a run is no longer driven here.
+    pub(crate) fn await_left(&self, run: &RunKey) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        let mut leaving = self.leaving();
+        leaving.retain(|_, waiters| {
+            waiters.retain(|waiter| !waiter.is_closed());
+            !waiters.is_empty()
+        });
+        leaving.entry(run.clone()).or_default().push(sender);
+        receiver
+    }
+
+    fn leaving(&self) -> MutexGuard<'_, HashMap<RunKey, Vec<oneshot::Sender<()>>>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes when there is something to look after.

@@ -1,13 +1,23 @@
 //! What programs outside of workflows do with runs: start them, wait for them, tell them things.
 
 mod attach;
+mod drive_once;
 mod error;
+mod explain;
+mod fork;
+mod list;
+mod pauses;
 mod run;
 mod start;
 mod watch;
 
 pub use attach::Attached;
+pub use drive_once::Driven;
 pub use error::EngineError;
+pub use explain::{Ended, Explanation, Standing, Unread, Waiting, WaitsFor};
+pub use fork::{Fork, Forked, Reissued};
+pub use list::List;
+pub use pauses::{Pauses, PendingApproval, PendingWait};
 pub use run::RunHandle;
 pub use start::Start;
 pub use watch::Watched;

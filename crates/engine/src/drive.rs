@@ -14,8 +14,12 @@ mod refuse;
 mod request;
 mod run;
 mod table;
+mod terminate;
 
+pub(crate) use end::OpenChild;
 pub(crate) use inbox::{AnswerMeta, ControlMeta};
 pub use lifecycle::Lifecycle;
+pub(crate) use request::{approval_meta, derived_child_id};
 pub(crate) use run::{Applied, Hints, Identity, Moment, Restored, Run, Settings, Stop};
 pub use table::OperationInfo;
+pub(crate) use terminate::Termination;

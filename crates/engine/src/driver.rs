@@ -8,6 +8,7 @@ mod answers;
 mod calls;
 mod hot;
 mod ready;
+mod terminate;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -18,6 +19,7 @@ use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use outlast_core::commit::{Commit, NewRun, Parent, Then};
 use outlast_core::id::{Fence, Generation, Index, RunKey, Version, WorkflowName};
+use outlast_core::lifecycle::Decision;
 use outlast_core::limits::TRIES_ALONE;
 use outlast_core::time::Timestamp;
 use outlast_store::{Claimed, Created, Loaded, Store, StoreError};
@@ -26,6 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use self::calls::{Calls, Creation, Done, Wanted};
 use self::hot::Hot;
 use self::ready::{Ready, RunNo};
+pub(crate) use self::terminate::{Terminate, Terminated};
 use crate::board::Board;
 use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stop};
 use crate::host::{SendFuture, Time};
@@ -39,14 +42,30 @@ pub(crate) enum Command {
     Drive(Vec<Claimed>),
     /// Something came for a run that may be driven here.
     Woken(RunKey),
+    /// End a run without asking it.
+    Terminate(Box<Terminate>),
     /// The lease is over: drop everything.
     LeaseLost,
     /// What a run does right now, if it is driven here or its program is kept.
-    Inspect { run: RunKey, reply: oneshot::Sender<Option<Vec<OperationInfo>>> },
+    Inspect { run: RunKey, reply: oneshot::Sender<Inspected> },
     /// Take nothing new, let bodies end, give everything back; answered when that is done.
     Drain { reply: oneshot::Sender<()> },
     /// Give back what is still there, and end.
     Stop { reply: oneshot::Sender<()> },
+}
+
+/// What a driver knows of a run.
+pub(crate) enum Inspected {
+    /// It is being driven.
+    Driven {
+        operations: Vec<OperationInfo>,
+        decision: Decision,
+    },
+    /// It is being read, or given up.
+    Passing,
+    /// It is suspended, and its program is kept.
+    Kept(Vec<OperationInfo>),
+    Nothing,
 }
 
 /// What a driver is made from.
@@ -228,6 +247,7 @@ impl Driver {
             }
             Command::Drive(claimed) => claimed.into_iter().for_each(|claimed| self.drive(claimed)),
             Command::Woken(run) => self.woken(&run),
+            Command::Terminate(order) => self.terminate(*order),
             Command::LeaseLost => self.lease_lost(),
             Command::Inspect { run, reply } => {
                 let _ = reply.send(self.inspect(&run));
@@ -267,6 +287,7 @@ impl Driver {
                 self.board.suspect_settled();
             }
             self.board.driven_one_less();
+            self.board.left(&run);
             self.under_way.push(self.calls.release(run, fence, true));
             return;
         }
@@ -454,6 +475,7 @@ impl Driver {
             self.numbers.remove(&place.key);
         }
         self.left(Some(&place));
+        self.board.left(&place.key);
         Some(place)
     }
 
@@ -475,12 +497,14 @@ impl Driver {
         self.loads.clear();
     }
 
-    fn inspect(&self, run: &RunKey) -> Option<Vec<OperationInfo>> {
-        let driven = self.numbers.get(run).and_then(|no| self.places.get(no));
+    fn inspect(&mut self, run: &RunKey) -> Inspected {
+        let driven = self.numbers.get(run).and_then(|no| self.places.get_mut(no));
         match driven {
-            Some(Place { slot: Slot::Live(run), .. }) => Some(run.operations()),
-            Some(_) => None,
-            None => self.hot.get(run).map(Run::operations),
+            Some(Place { slot: Slot::Live(run), .. }) => {
+                Inspected::Driven { operations: run.operations(), decision: run.decision() }
+            }
+            Some(Place { slot: Slot::Loading { .. } | Slot::Leaving, .. }) => Inspected::Passing,
+            None => self.hot.get(run).map_or(Inspected::Nothing, |run| Inspected::Kept(run.operations())),
         }
     }
 
@@ -566,7 +590,8 @@ impl Driver {
         self.places.clear();
         self.hot.clear();
         for (run, fence) in releases {
-            self.calls.release(run, fence, true).await;
+            self.calls.release(run.clone(), fence, true).await;
+            self.board.left(&run);
         }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use outlast_core::id::{Namespace, NodeId};
+use outlast_core::commit::Owner;
+use outlast_core::id::{Namespace, NodeId, Version, WorkflowName};
 use outlast_core::limits::Limits;
 use outlast_store::{Clock, MemoryStore, Store};
 use tokio::runtime::Handle;
@@ -69,6 +70,7 @@ struct Options {
     grace: Duration,
     version_grace: Duration,
     limits: Limits,
+    looping: bool,
     host: Option<Arc<dyn Host>>,
 }
 
@@ -86,6 +88,7 @@ impl Default for Options {
             grace: Duration::from_secs(10),
             version_grace: Duration::from_secs(5 * 60),
             limits: Limits::default(),
+            looping: true,
             host: None,
         }
     }
@@ -205,6 +208,13 @@ impl Outlast {
         self
     }
 
+    /// Does nothing in the background: no run is claimed, no timer fires, no lease is kept, until somebody calls
+    /// [`Engine::drive_once`]. For webhooks, and for hosts that live only as long as a request.
+    pub fn without_loops(mut self) -> Outlast {
+        self.options.looping = false;
+        self
+    }
+
     /// Where time, chance and threads come from.
     #[cfg(feature = "testing")]
     pub(crate) fn host(mut self, host: Arc<dyn Host>) -> Outlast {
@@ -280,8 +290,10 @@ async fn launch(
         version_grace: options.version_grace,
         runs_max: options.runs_max,
         stage: stages,
+        looping: options.looping,
+        holding: Arc::default(),
     };
-    let lease = node.register().await?;
+    let lease = if options.looping { Some(node.register().await?) } else { None };
     for (number, commands) in receivers.into_iter().enumerate() {
         let setup = Setup {
             store: Arc::clone(&store),
@@ -294,18 +306,22 @@ async fn launch(
         };
         host.spawn_driver(format!("outlast-driver-{number}"), Box::new(move || Box::pin(Driver::new(setup).run())));
     }
-    let (ended, stopped) = watch::channel(false);
-    host.spawn(Box::pin(async move {
-        node.run(lease).await;
-        let _ = ended.send(true);
-    }));
+    let (ended, stopped) = watch::channel(!options.looping);
+    if let Some(lease) = lease {
+        let node = node.clone();
+        host.spawn(Box::pin(async move {
+            node.run(lease).await;
+            let _ = ended.send(true);
+        }));
+    }
     let first_claim = AtomicU64::new(u64::try_from(host.random() >> 66).unwrap_or(0) | (1 << 62));
     Ok(Engine {
         inner: Arc::new(Inner {
-            store: RwLock::new(Some(store)),
+            open: RwLock::new(Some(Open { store, node: Arc::new(node) })),
             time,
             board,
             registry,
+            settings,
             drivers,
             namespace: options.namespace,
             runs_max: options.runs_max,
@@ -327,10 +343,11 @@ pub struct Engine {
 
 pub(crate) struct Inner {
     /// None once the engine is shut down: then the file, or the connections, are free.
-    store: RwLock<Option<Arc<dyn Store>>>,
+    open: RwLock<Option<Open>>,
     pub(crate) time: Arc<Time>,
     pub(crate) board: Arc<Board>,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) drivers: Drivers,
     pub(crate) namespace: Namespace,
     pub(crate) runs_max: usize,
@@ -341,10 +358,33 @@ pub(crate) struct Inner {
     next_claim: AtomicU64,
 }
 
+/// What holds the database open.
+#[derive(Clone)]
+struct Open {
+    store: Arc<dyn Store>,
+    node: Arc<Node>,
+}
+
 impl Inner {
+    fn open(&self) -> Result<Open, EngineError> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(EngineError::Stopped)
+    }
+
     /// The store, as long as the engine is not shut down.
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, EngineError> {
-        self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(EngineError::Stopped)
+        Ok(self.open()?.store)
+    }
+
+    /// The node, as long as the engine is not shut down.
+    pub(crate) fn node(&self) -> Result<Arc<Node>, EngineError> {
+        Ok(self.open()?.node)
+    }
+
+    /// The owner of a run that is about to be created, if it is driven here from the start. It is counted from now on.
+    pub(crate) fn new_owner(&self, workflow: &WorkflowName, version: &Version) -> Result<Option<Owner>, EngineError> {
+        let served = self.registry.knows(workflow, version) && self.node()?.looping;
+        let lease = self.board.lease().filter(|_| served && self.board.enter(self.runs_max));
+        Ok(lease.map(|lease| Owner { lease, claim: self.next_claim() }))
     }
 
     /// A name for the ownership of a run that is created here.
@@ -368,6 +408,9 @@ impl Engine {
         let _ = inner.stage.send(Stage::Stopped);
         let mut stopped = inner.stopped.clone();
         let _ = stopped.wait_for(|stopped| *stopped).await;
-        inner.store.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Ok(node) = inner.node() {
+            node.let_go().await;
+        }
+        inner.open.write().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

@@ -19,7 +19,10 @@ mod registry;
 pub mod testing;
 mod token;
 
-pub use client::{Attached, EngineError, RunHandle, Start, Watched};
+pub use client::{
+    Attached, Driven, Ended, EngineError, Explanation, Fork, Forked, List, Pauses, PendingApproval, PendingWait,
+    Reissued, RunHandle, Standing, Start, Unread, Waiting, WaitsFor, Watched,
+};
 pub use code::*;
 pub use drive::{Lifecycle, OperationInfo};
 pub use engine::{Engine, Outlast};
@@ -29,7 +32,7 @@ pub use outlast_core::event::{ClosePolicy, Event};
 pub use outlast_core::failure::Failure;
 pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
-pub use outlast_store::{Delivered, RunView};
+pub use outlast_store::{Awaited, Cursor, Delivered, Page, RunView};
 
 /// The README's example compiles.
 #[cfg(doctest)]

@@ -1,6 +1,7 @@
 //! A node: one engine's part in the cluster. It holds the lease, says which versions it has, claims runs for its drivers,
 //! fires timers, and looks for wakes of runs that are being driven.
 
+mod once;
 mod suspects;
 mod versions;
 
@@ -13,7 +14,7 @@ use futures_util::future::{Either, select};
 use outlast_core::id::{ClaimId, LeaseId, NodeId, RunKey};
 use outlast_core::limits::{CLAIM_BATCH_MAX, TRIES_ALONE};
 use outlast_store::{Claim, Claimed, Pick, Release, Store, StoreError};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use self::suspects::Suspects;
 use crate::board::Board;
@@ -24,7 +25,10 @@ use crate::registry::Registry;
 /// Timers fired in one transaction.
 const SWEEP_BATCH_MAX: usize = 1_000;
 
+pub(crate) use once::Once;
+
 /// What a node is made from.
+#[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) id: NodeId,
     pub(crate) store: Arc<dyn Store>,
@@ -42,6 +46,10 @@ pub(crate) struct Node {
     pub(crate) runs_max: usize,
     /// How far the engine is on its way down. A dropped sender means stopped.
     pub(crate) stage: watch::Receiver<Stage>,
+    /// Whether [`Node::run`] keeps the lease and claims what is ready; if not, each call does so for itself.
+    pub(crate) looping: bool,
+    /// Held while the lease is renewed without a loop.
+    pub(crate) holding: Arc<Mutex<()>>,
 }
 
 /// How far an engine is on its way down.
@@ -165,6 +173,10 @@ impl Node {
             self.wait(&agenda, claims.suspects.ask_at()).await;
         }
         self.give_back(&mut claims.surplus).await;
+        self.retire(lease).await;
+    }
+
+    async fn retire(&self, lease: LeaseId) {
         self.board.set_lease(None);
         if let Err(error) = self.store.retire(lease).await {
             tracing::warn!(%error, "the lease could not be given back; it lapses by itself");
@@ -231,22 +243,21 @@ impl Node {
 
     /// Fires what is due. Early calls do nothing: the store compares with its own clock.
     async fn fire_timers(&self) {
+        if let Err(error) = self.sweep().await {
+            tracing::warn!(%error, "due timers could not be fired; they are looked for again");
+        }
+    }
+
+    async fn sweep(&self) -> Result<(), StoreError> {
         loop {
             self.board.clear_due();
-            match self.store.sweep(SWEEP_BATCH_MAX).await {
-                Ok(swept) => {
-                    self.time.observe(swept.now);
-                    if let Some(next) = swept.next_due {
-                        self.board.remember_due(next);
-                    }
-                    if !swept.more {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "due timers could not be fired; they are looked for again");
-                    return;
-                }
+            let swept = self.store.sweep(SWEEP_BATCH_MAX).await?;
+            self.time.observe(swept.now);
+            if let Some(next) = swept.next_due {
+                self.board.remember_due(next);
+            }
+            if !swept.more {
+                return Ok(());
             }
         }
     }
@@ -336,7 +347,10 @@ impl Node {
         self.board.driven_more(claimed.len());
         for claimed in claimed {
             let run = claimed.run.clone();
-            self.drivers.send(&run, Command::Drive(vec![claimed]));
+            if !self.drivers.send(&run, Command::Drive(vec![claimed])) {
+                // The engine is gone, and its lease goes with it.
+                self.board.left(&run);
+            }
         }
     }
 

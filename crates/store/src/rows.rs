@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use outlast_core::commit::{InboxItem, InboxKind, Parent, Snapshot, Status, TimerRef, WaitKind};
+use outlast_core::commit::{InboxItem, InboxKind, NewWait, Parent, Snapshot, Status, TimerRef, WaitKind};
 use outlast_core::id::{
     AttributeName, ClaimId, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, QueueName, RunId,
     RunKey, ScheduleId, SignalName, TaskId, TaskName, TaskToken, Version, WorkerId, WorkflowName,
@@ -136,6 +136,24 @@ pub(crate) struct WaitRow {
     pub(crate) since: Timestamp,
     /// The inbox item that answers it.
     pub(crate) answer: Option<InboxId>,
+}
+
+impl WaitRow {
+    /// A wait that nobody has answered.
+    pub(crate) fn open(new: &NewWait, since: Timestamp) -> WaitRow {
+        WaitRow {
+            key: new.key.clone(),
+            kind: new.kind,
+            state: WaitState::Open,
+            name: new.name.clone(),
+            token: new.token.clone(),
+            heartbeat: new.heartbeat,
+            assignee: new.assignee.clone(),
+            meta: new.meta.clone(),
+            since,
+            answer: None,
+        }
+    }
 }
 
 /// A timer of a run.

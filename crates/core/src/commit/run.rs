@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::delivery::Signal;
+use super::{NewTimer, NewWait};
 use crate::id::{AttributeName, ClaimId, Generation, Key, LeaseId, RunId, RunKey, Version, WorkflowName};
 use crate::record::Record;
 
@@ -129,6 +130,10 @@ pub struct NewRun {
     pub attributes: Vec<(AttributeName, String)>,
     /// A journal prefix to begin with, for forks.
     pub history: Vec<Record>,
+    /// Timers of what is open in that prefix, started in the same transaction.
+    pub timers: Vec<NewTimer>,
+    /// Waits of what is open in that prefix, opened in the same transaction.
+    pub waits: Vec<NewWait>,
     /// Signals delivered in the same transaction, whether the run was created or existed.
     pub signals: Vec<Signal>,
 }
@@ -146,6 +151,8 @@ impl NewRun {
             owner: None,
             attributes: Vec::new(),
             history: Vec::new(),
+            timers: Vec::new(),
+            waits: Vec::new(),
             signals: Vec::new(),
         }
     }

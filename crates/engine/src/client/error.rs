@@ -1,7 +1,7 @@
 //! What a client is told when something did not work.
 
 use outlast_core::failure::{Failure, code};
-use outlast_core::id::{InvalidId, RunKey};
+use outlast_core::id::{InvalidId, LeaseId, RunKey};
 use outlast_store::StoreError;
 use thiserror::Error;
 
@@ -56,6 +56,14 @@ pub enum EngineError {
         /// What is not there.
         what: &'static str,
     },
+    /// Another engine drives the run right now.
+    #[error("{run} is driven by another engine, under lease {lease}; it goes on there, ask again later")]
+    Held {
+        /// Which run.
+        run: RunKey,
+        /// Under which lease.
+        lease: LeaseId,
+    },
     /// A value cannot be written as JSON, or read as what was expected.
     #[error("{0}")]
     Codec(String),
@@ -88,6 +96,7 @@ impl EngineError {
             EngineError::DuplicateWorkflow(_) => "duplicate_workflow",
             EngineError::Lost { what: "an approval", .. } => code::APPROVAL_LOST,
             EngineError::Lost { .. } => code::SIGNAL_LOST,
+            EngineError::Held { .. } => "run_held",
             EngineError::NotFound { .. } | EngineError::Store(StoreError::NotFound(_)) => "not_found",
             EngineError::Store(StoreError::Deleted(_)) => code::RUN_LOST,
             EngineError::Store(StoreError::Exists { .. }) => "run_exists",

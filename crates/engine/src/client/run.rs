@@ -4,11 +4,12 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::future::{Either, select};
-use outlast_core::commit::{Control, Delivery, Signal, Status, WaitKind};
+use outlast_core::commit::{Control, Delivery, InboxItem, Signal, Status, WaitKind};
 use outlast_core::event::Event;
 use outlast_core::failure::Failure;
-use outlast_core::id::{DeliveryId, Index, Key, RunId, RunKey};
-use outlast_store::{Delivered, Excerpt, RunView};
+use outlast_core::id::{DeliveryId, Generation, Index, Key, RunId, RunKey};
+use outlast_core::record::Record;
+use outlast_store::{Awaited, Delivered, Excerpt, LIST_PAGE_MAX, Load, LoadFrom, RunView, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
@@ -16,13 +17,13 @@ use tokio::sync::oneshot;
 use super::{Attached, EngineError, Watched, encode, start};
 use crate::board::EndOfRun;
 use crate::drive::{AnswerMeta, ControlMeta, OperationInfo};
-use crate::driver::Command;
+use crate::driver::{Command, Inspected, Terminate, Terminated};
 use crate::engine::Engine;
 
 /// A run, from outside: wait for its result, tell it things. Dropping the handle does nothing to the run.
 pub struct RunHandle {
-    engine: Engine,
-    run: RunKey,
+    pub(super) engine: Engine,
+    pub(super) run: RunKey,
     /// Registered before the run began, for one that was started here.
     end: Option<EndOfRun>,
     /// Whether it is driven here, so that its end is told at once.
@@ -117,21 +118,38 @@ impl RunHandle {
 
     /// The journal of the current generation.
     pub async fn journal(&self) -> Result<Vec<Event>, EngineError> {
-        let mut events = Vec::new();
+        let records = self.records(None).await?;
+        let decoded = records.iter().map(Event::decode).collect::<Result<_, _>>();
+        decoded.map_err(|error| EngineError::Codec(format!("{}: {error}", self.run)))
+    }
+
+    /// The journal of a generation as it is stored; of the current one if none is named.
+    pub(super) async fn records(&self, generation: Option<Generation>) -> Result<Vec<Record>, EngineError> {
+        let mut records = Vec::new();
         loop {
-            let from = Index(events.len() as u64);
-            let excerpt =
-                Excerpt { run: self.run.clone(), generation: None, from, limit: outlast_store::LIST_PAGE_MAX };
-            let records = self.engine.inner.store()?.excerpt(excerpt).await?;
-            let full = records.len() == outlast_store::LIST_PAGE_MAX;
-            for record in &records {
-                let event = Event::decode(record);
-                events.push(event.map_err(|error| EngineError::Codec(format!("{}: {error}", self.run)))?);
-            }
+            let from = Index(records.len() as u64);
+            let excerpt = Excerpt { run: self.run.clone(), generation, from, limit: LIST_PAGE_MAX };
+            let page = self.engine.inner.store()?.excerpt(excerpt).await?;
+            let full = page.len() == LIST_PAGE_MAX;
+            records.extend(page);
             if !full {
-                return Ok(events);
+                return Ok(records);
             }
         }
+    }
+
+    /// What lies in the run's inbox, the oldest first; none if that cannot be read.
+    pub(super) async fn inbox(&self, next: Index) -> Result<Vec<InboxItem>, EngineError> {
+        let load = Load { run: self.run.clone(), from: LoadFrom::Index(next) };
+        match self.engine.inner.store()?.load(vec![load]).await.pop() {
+            Some(Err(StoreError::Corrupt { .. })) | None => Ok(Vec::new()),
+            Some(loaded) => Ok(loaded?.inbox),
+        }
+    }
+
+    /// What the run waits for: timers, signals, approvals, callbacks, tasks and children.
+    pub async fn awaiting(&self) -> Result<Vec<Awaited>, EngineError> {
+        Ok(self.engine.inner.store()?.awaiting(self.run.clone()).await?)
     }
 
     /// Watches the run without driving it: `RUN_STARTED`, its journal so far, and then what happens, up to its end or a
@@ -148,9 +166,17 @@ impl RunHandle {
     /// What the run does right now: every operation that is not completed. None if it is not driven in this process and
     /// its program is not kept here.
     pub async fn operations(&self) -> Option<Vec<OperationInfo>> {
+        match self.inspect().await {
+            Inspected::Driven { operations, .. } | Inspected::Kept(operations) => Some(operations),
+            Inspected::Passing | Inspected::Nothing => None,
+        }
+    }
+
+    /// What this process knows of the run beyond the store.
+    pub(super) async fn inspect(&self) -> Inspected {
         let (reply, answer) = oneshot::channel();
         self.engine.inner.drivers.send(&self.run, Command::Inspect { run: self.run.clone(), reply });
-        answer.await.ok().flatten()
+        answer.await.unwrap_or(Inspected::Nothing)
     }
 
     /// Sends a signal. It is durable when this returns, and is kept until the run waits for it. The same `signal_id` is
@@ -247,6 +273,27 @@ impl RunHandle {
         self.control(Control::Cancel, meta).await
     }
 
+    /// Ends the run without asking it: its cleanup does not run, whoever drives it is cut off, and what it executes is
+    /// refused. Works wherever it stands, also parked, and also if its program cannot be built any more. Its children are
+    /// closed as it was said when they were started, and its parent is told.
+    pub async fn terminate(&self, reason: &str) -> Result<(), EngineError> {
+        let inner = &self.engine.inner;
+        let node = inner.node()?;
+        if !node.looping {
+            node.hold_lease().await?;
+        }
+        let (reply, answer) = oneshot::channel();
+        let (run, claim) = (self.run.clone(), inner.next_claim());
+        let order = Terminate { run, reason: reason.to_owned(), claim, reply };
+        if !inner.drivers.send(&self.run, Command::Terminate(Box::new(order))) {
+            return Err(EngineError::Stopped);
+        }
+        match answer.await.map_err(|_| EngineError::Stopped)?? {
+            Terminated::Now => Ok(()),
+            Terminated::Before => Err(EngineError::Lost { run: self.run.clone(), what: "a request" }),
+        }
+    }
+
     /// Asks the run to start nothing new; what executes ends and is recorded.
     pub async fn pause(&self, reason: &str) -> Result<Delivered, EngineError> {
         let meta = ControlMeta { reason: Some(reason.to_owned()), ..ControlMeta::default() };
@@ -284,7 +331,7 @@ impl RunHandle {
         match self.engine.deliver(delivery).await? {
             Delivered::Lost => Err(EngineError::Lost { run: run(), what }),
             Delivered::NotFound => Err(EngineError::NotFound { run: run(), what }),
-            Delivered::Deleted => Err(EngineError::Store(outlast_store::StoreError::Deleted(run()))),
+            Delivered::Deleted => Err(EngineError::Store(StoreError::Deleted(run()))),
             accepted @ (Delivered::Delivered | Delivered::Buffered | Delivered::Duplicate | Delivered::Full) => {
                 Ok(accepted)
             }

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use outlast_core::commit::{NewRun, Owner, Signal};
+use outlast_core::commit::{NewRun, Signal};
 use outlast_core::id::{AttributeName, DeliveryId, RunId, RunKey, SignalName, Version, WorkflowName};
 use outlast_core::time::Timestamp;
 use outlast_store::Created;
@@ -74,7 +74,6 @@ impl<'e> Start<'e> {
             None => fresh_id(inner.time.now(), inner.time.host().random())?,
         };
         let run = RunKey::new(inner.namespace.clone(), id);
-        let served = inner.registry.knows(&workflow, &version);
         let mut new = NewRun::new(run.clone(), workflow, version, self.input?);
         new.signals = self.signals.into_iter().collect::<Result<_, _>>()?;
         for (name, value) in self.attributes {
@@ -83,8 +82,7 @@ impl<'e> Start<'e> {
         // Before the run begins, so that its end is not missed.
         let end = inner.board.await_end(&run);
         let signalled = !new.signals.is_empty();
-        let lease = inner.board.lease().filter(|_| served && inner.board.enter(inner.runs_max));
-        new.owner = lease.map(|lease| Owner { lease, claim: inner.next_claim() });
+        new.owner = inner.new_owner(&new.workflow, &new.version)?;
         let owned = new.owner.is_some();
         let (reply, answer) = oneshot::channel();
         if !inner.drivers.send(&run, Command::Create { new: Box::new(new), reply }) {
@@ -100,7 +98,7 @@ impl<'e> Start<'e> {
 }
 
 /// A unique id that begins with the time, so that ids made together lie together in the database.
-fn fresh_id(now: Timestamp, random: u128) -> Result<RunId, EngineError> {
+pub(super) fn fresh_id(now: Timestamp, random: u128) -> Result<RunId, EngineError> {
     let millis = u64::try_from(now.as_millis()).unwrap_or(0);
     let mut chance = [0; 10];
     chance.copy_from_slice(&random.to_be_bytes()[6..]);

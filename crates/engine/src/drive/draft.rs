@@ -1,7 +1,7 @@
 //! The commit under construction.
 
 use outlast_core::commit::{
-    ClosedWait, Commit, Control, Delivery, NewRun, NewTask, NewTimer, NewWait, Then, TimerKind, TimerRef,
+    ClosedWait, Commit, Delivery, NewRun, NewTask, NewTimer, NewWait, Then, TimerKind, TimerRef,
 };
 use outlast_core::event::Event;
 use outlast_core::id::{Fence, InboxId, Index, Key, RunKey};
@@ -37,12 +37,6 @@ impl Draft {
         if self.timers.len() == before {
             self.timers_cancelled.push(TimerRef { key: key.clone(), kind });
         }
-    }
-
-    /// Asks a run to stop.
-    pub(super) fn cancel_run(&mut self, run: RunKey, delivery: super::end::CancelOrder) {
-        let super::end::CancelOrder { id, meta } = delivery;
-        self.deliveries.push(Delivery::Control { run, control: Control::Cancel, id, meta });
     }
 
     /// The commit, and what to emit after it. The draft is empty afterwards.

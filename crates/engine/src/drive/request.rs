@@ -4,7 +4,7 @@ use bytes::Bytes;
 use outlast_core::commit::{CloseCause, ClosedWait, NewRun, NewWait, Parent, TimerKind, WaitKind};
 use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
-use outlast_core::id::{Key, RunId, RunKey, SignalName, Version, WorkflowName};
+use outlast_core::id::{Generation, Key, RunId, RunKey, SignalName, Version, WorkflowName};
 use outlast_core::journal::RecordedOperation;
 use outlast_core::lifecycle::{State, Transition};
 use outlast_core::operation::{Due, Operation, OperationKind, Requested};
@@ -247,7 +247,7 @@ impl Run {
         deadline: Option<Due>,
     ) -> Result<(), Stop> {
         let deadline = deadline.map(|due| due.deadline(self.moment.now));
-        let meta = serde_json::to_vec(&serde_json::json!({ "title": title })).ok().map(Bytes::from);
+        let meta = approval_meta(&title);
         self.append(Event::ApprovalRequested {
             key: key.clone(),
             approval: key.to_string(),
@@ -349,15 +349,7 @@ impl Run {
         if let Some(child) = child {
             return child.clone();
         }
-        let text = match self.identity.generation.0 {
-            0 => format!("{own}.{key}"),
-            generation => format!("{own}.{generation}.{key}"),
-        };
-        RunId::new(&text).unwrap_or_else(|_| {
-            // Too long: a part of it, and a name made from all of it.
-            let short: String = text.chars().take(100).filter(|letter| !letter.is_control()).collect();
-            RunId::new(format!("{short}.{}", crate::token::digest(&text))).unwrap_or_else(|_| own.clone())
-        })
+        derived_child_id(own, self.identity.generation, key)
     }
 
     fn finish_scope(&mut self, key: Key, result: Bytes, reason: Option<String>) -> Result<(), Stop> {
@@ -416,7 +408,7 @@ impl Run {
             OperationKind::Child => {
                 if let Some(Entry { detail: Detail::Child { child, detached: false, .. }, .. }) = self.table.get(key) {
                     let child = child.clone();
-                    self.order_child_to_stop(key, &child, "its parent no longer waits for it", false);
+                    self.order_child_to_stop(key, &child, "its parent no longer waits for it");
                 }
             }
             OperationKind::Task => self.draft.tasks_cancelled.push(key.clone()),
@@ -457,6 +449,24 @@ impl Run {
             _ => Detail::Plain,
         }
     }
+}
+
+/// The id of a child that its parent does not name.
+pub(crate) fn derived_child_id(parent: &RunId, generation: Generation, key: &Key) -> RunId {
+    let text = match generation.0 {
+        0 => format!("{parent}.{key}"),
+        generation => format!("{parent}.{generation}.{key}"),
+    };
+    RunId::new(&text).unwrap_or_else(|_| {
+        // Too long: a part of it, and a name made from all of it.
+        let short: String = text.chars().take(100).filter(|letter| !letter.is_control()).collect();
+        RunId::new(format!("{short}.{}", crate::token::digest(&text))).unwrap_or_else(|_| parent.clone())
+    })
+}
+
+/// What people and tools are shown of an approval.
+pub(crate) fn approval_meta(title: &str) -> Option<Bytes> {
+    serde_json::to_vec(&serde_json::json!({ "title": title })).ok().map(Bytes::from)
 }
 
 fn new_wait(key: &Key, kind: WaitKind) -> NewWait {

@@ -401,16 +401,8 @@ impl Run {
         if self.journal.is_paused() {
             return Ok((!self.reading).then_some(Then::Pause));
         }
-        let wanted = self.table.wants_to_run();
-        let situation = Situation {
-            queue_empty: true,
-            commit_in_flight: false,
-            flush_waiting: self.reading,
-            body_executing: executing || wanted,
-            runnable: false,
-            operations: &self.table.views(),
-        };
-        let decision = decide(&situation);
+        // What gathered goes out with this very commit.
+        let decision = self.decide(true, false);
         tracing::debug!(target: "outlast::turn", run = %self.identity.run, ?decision, "may the turn end?");
         match decision {
             Decision::Suspend(reason) => {
@@ -424,6 +416,19 @@ impl Run {
                     .to_owned(),
             )),
         }
+    }
+
+    /// May the turn end? The one place where that is decided.
+    fn decide(&mut self, queue_empty: bool, commit_in_flight: bool) -> Decision {
+        let body_executing = self.table.bodies_running() || self.table.wants_to_run();
+        decide(&Situation {
+            queue_empty,
+            commit_in_flight,
+            flush_waiting: self.reading,
+            body_executing,
+            runnable: false,
+            operations: &self.table.views(),
+        })
     }
 
     /// The commit in flight is durable.
@@ -523,6 +528,11 @@ impl Run {
     /// Every operation that is not completed.
     pub(crate) fn operations(&self) -> Vec<OperationInfo> {
         self.table.infos()
+    }
+
+    /// Why the turn goes on, or could end.
+    pub(crate) fn decision(&mut self) -> Decision {
+        self.decide(self.draft.is_empty(), self.in_flight.is_some())
     }
 }
 

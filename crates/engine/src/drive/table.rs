@@ -43,6 +43,16 @@ impl Entry {
             | OperationKind::Child => true,
         }
     }
+
+    /// When the time of the attempt that runs is up, or its silence too long.
+    fn expires(&self) -> Option<Timestamp> {
+        match &self.detail {
+            Detail::Code(Code { body: Body::Running { expires, silent }, .. }) => {
+                [*expires, *silent].into_iter().flatten().min()
+            }
+            Detail::Code(_) | Detail::Signal { .. } | Detail::Child { .. } | Detail::Plain => None,
+        }
+    }
 }
 
 /// What is needed later, by kind.
@@ -100,7 +110,7 @@ pub struct OperationInfo {
     pub parent: Option<String>,
     /// Where it stands.
     pub state: State,
-    /// When it fires, times out or is tried again.
+    /// When it fires, times out or is tried again; for a step that executes, when its time is up.
     pub deadline: Option<Timestamp>,
     /// Where it was asked for.
     pub location: Option<Location>,
@@ -340,7 +350,7 @@ impl Table {
             kind: entry.kind,
             parent: ancestors(key).last().map(str::to_owned),
             state: entry.state,
-            deadline: entry.deadline,
+            deadline: entry.deadline.or(entry.expires()),
             location: entry.location.clone(),
         })
         .collect()

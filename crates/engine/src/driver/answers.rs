@@ -24,6 +24,7 @@ impl Driver {
                     self.commits.push((no, commit));
                 }
             }
+            Done::Terminated(order, ended) => self.terminated(*order, ended),
             Done::Nothing => {}
         }
     }

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::ready::RunNo;
+use super::terminate::Terminate;
 use crate::host::Time;
 
 /// What a call to the store came to.
@@ -26,6 +27,8 @@ pub(super) enum Done {
     Resolved(RunNo, Commit, Resolution),
     /// Time to try a commit again.
     Again(RunNo, Commit),
+    /// A run was ended without being asked, or not; the commit that did it.
+    Terminated(Box<Terminate>, Result<Option<Commit>, StoreError>),
     /// Nothing anybody waits for.
     Nothing,
 }
@@ -64,7 +67,7 @@ impl Wanted {
 pub(super) type Call = Pin<Box<dyn Future<Output = Done>>>;
 
 /// How long to wait before a call that failed is repeated: at first, and at most.
-const AGAIN_FIRST: Duration = Duration::from_millis(20);
+pub(super) const AGAIN_FIRST: Duration = Duration::from_millis(20);
 const AGAIN_LAST: Duration = Duration::from_secs(1);
 
 /// Makes calls.
@@ -75,7 +78,7 @@ pub(super) struct Calls {
 
 impl Calls {
     /// Polls a call inside the runtime: a store may need its timers and sockets.
-    fn call(&self, future: impl Future<Output = Done> + 'static) -> Call {
+    pub(super) fn call(&self, future: impl Future<Output = Done> + 'static) -> Call {
         match self.time.host().runtime() {
             Some(runtime) => Box::pin(Entered { runtime, inner: Box::pin(future) }),
             None => Box::pin(future),
@@ -199,7 +202,7 @@ fn load(run: &RunKey, from: Index) -> Load {
 }
 
 /// Waits, and next time longer.
-async fn pause(time: &Time, delay: &mut Duration) {
+pub(super) async fn pause(time: &Time, delay: &mut Duration) {
     time.host().sleep_until(time.host().elapsed() + *delay).await;
     *delay = (*delay * 2).min(AGAIN_LAST);
 }

@@ -113,36 +113,20 @@ impl Tally {
     }
 }
 
-/// Seed 000's view of a run, derived from its journal.
+/// Seed 000's view of a run: the part of its pauses that the table of two sleeps has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pauses {
     /// How many pause points were reached.
-    pub(crate) reached: usize,
+    pub(crate) reached: u32,
     /// The largest n such that pauses 1 … n are complete.
-    pub(crate) completed: usize,
+    pub(crate) completed: u32,
     /// When the first sleep that is pending ends.
     pub(crate) resume_at: Option<Timestamp>,
 }
 
 pub(crate) async fn pauses(engine: &Engine, run: &str) -> Pauses {
-    let journal = journal(engine, run).await;
-    let mut begun: Vec<(&str, Option<Timestamp>, bool)> = Vec::new();
-    for event in &journal {
-        match event {
-            Event::TimerStarted { key, deadline, .. } => begun.push((key.as_str(), Some(*deadline), false)),
-            Event::SignalAwaited { key, .. } => begun.push((key.as_str(), None, false)),
-            Event::TimerFired { key } | Event::SignalResolved { key, .. } | Event::SignalTimedOut { key, .. } => {
-                let pause = begun.iter_mut().find(|(begun, ..)| *begun == key.as_str());
-                pause.expect("what ends has begun").2 = true;
-            }
-            _ => {}
-        }
-    }
-    Pauses {
-        reached: begun.len(),
-        completed: begun.iter().take_while(|(.., complete)| *complete).count(),
-        resume_at: begun.iter().filter(|(.., complete)| !complete).find_map(|(_, deadline, _)| *deadline),
-    }
+    let pauses = engine.run(run).unwrap().pauses().await.unwrap();
+    Pauses { reached: pauses.reached, completed: pauses.completed_pause_index, resume_at: pauses.pending_resume_at }
 }
 
 /// Plays a story whose first engine dies at one call to its store; a second one takes over, and the client begins again.

@@ -94,6 +94,13 @@ async fn claimer_gets_only_what_it_serves(s: Scene<'_>) {
     let claimed = s.store.claim(claim(2, Serves::Only(only))).await.unwrap();
     assert_eq!(claimed.len(), 1, "{claimed:?}");
     assert_eq!(claimed[0].run, run("mine"));
+    let only = Serves::Only(vec![(workflow("checkout"), version("1"))]);
+    for other in ["other workflow", "other version"] {
+        let named = Claim { pick: Pick::Run(run(other)), ..claim(3, only.clone()) };
+        assert_eq!(s.store.claim(named).await.unwrap(), [], "not by its name either");
+        let seized = Claim { pick: Pick::Seize(run(other)), ..claim(4, only.clone()) };
+        assert_eq!(s.store.claim(seized).await.unwrap().len(), 1, "but anybody may end or repair it");
+    }
 }
 
 async fn claim_takes_at_most_its_limit(s: Scene<'_>) {

@@ -1,7 +1,7 @@
 //! Creating runs: idempotent by id, and never over an older one.
 
 use bytes::Bytes;
-use outlast_core::commit::{Control, NewRun, Owner, Parent, Status};
+use outlast_core::commit::{Commit, Control, NewRun, NewTimer, Owner, Parent, Status, WaitKind};
 use outlast_core::id::{AttributeName, ClaimId, Fence, Generation, Index, RunId};
 
 use super::scene::*;
@@ -30,6 +30,7 @@ super::stories! {
     signal_with_start_that_is_refused_leaves_nothing,
     start_signal_and_cancel_all_stay,
     history_is_the_journal_prefix_of_a_fork,
+    fork_has_the_timers_and_waits_it_was_created_with,
     deleted_id_is_refused,
     attributes_come_with_the_run,
     ids_of_the_utmost_length_and_odd_letters_come_back_as_they_were,
@@ -238,6 +239,31 @@ async fn history_is_the_journal_prefix_of_a_fork(s: Scene<'_>) {
     let commit = held.commit().event("two");
     s.apply(&mut held, commit).await;
     assert_eq!(s.story(&run("fork")).await, ["zero", "one", "two"]);
+}
+
+async fn fork_has_the_timers_and_waits_it_was_created_with(s: Scene<'_>) {
+    s.clock.set(5);
+    let timers = vec![NewTimer { timer: timer("nap"), due: at(100) }];
+    let waits = vec![new_wait("ship", WaitKind::Approval), new_wait("go", WaitKind::Signal)];
+    let fork = run("fork");
+    let new = NewRun { history: vec![event("zero")], timers, waits, ..new_run(&fork) };
+    s.create(new.clone()).await;
+    assert_eq!(s.create(new).await, Created::Existing { status: Status::Queued }, "once");
+    assert_eq!(s.awaiting(&fork).await.len(), 3);
+    assert_eq!(s.deliver(decide(&fork, "ship", "1")).await, Delivered::Delivered);
+    assert_eq!(s.deliver(decide(&fork, "ship", "2")).await, Delivered::Lost);
+    s.clock.set(99);
+    assert_eq!(s.sweep().await.fired, 0);
+    s.clock.set(100);
+    assert_eq!(s.sweep().await.fired, 1);
+    assert_eq!(s.inbox(&fork).await.len(), 2);
+    let mut held = s.reclaim(&fork).await;
+    let over = held.commit().event("over").finish();
+    assert!(s.commit(over).await.is_err(), "the answer must be read first");
+    let inbox: Vec<_> = s.inbox(&fork).await.iter().map(|item| item.id).collect();
+    let over = Commit { consumed: inbox, ..held.commit().event("over").finish() };
+    s.apply(&mut held, over).await;
+    assert_eq!(s.awaiting(&fork).await, [], "a run that ended owns nothing");
 }
 
 async fn deleted_id_is_refused(s: Scene<'_>) {

@@ -81,7 +81,9 @@ pub(crate) fn claim_named(
             None => true,
         },
     };
-    if run.status.is_terminal() || !(mine || seize || free) { Ok(None) } else { take_over(rows, &run, claim) }
+    // Whoever cannot drive it must not get it: it would park a run that others serve.
+    let had = mine || seize || (free && serves(&claim.serves, &run));
+    if run.status.is_terminal() || !had { Ok(None) } else { take_over(rows, &run, claim) }
 }
 
 fn claimed(run: &RunRow, was: Status, now: Timestamp) -> Claimed {

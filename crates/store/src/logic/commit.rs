@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use outlast_core::commit::{
     CloseCause, ClosedWait, Commit, Delivery, InboxKind, NewRun, NewWait, Status, Then, WaitKind,
 };
@@ -84,11 +83,7 @@ fn check_limits(commit: &Commit, limits: &Limits) -> Result<(), Rejection> {
 }
 
 fn check_texts(commit: &Commit, limits: &Limits) -> Result<(), Rejection> {
-    for wait in &commit.waits {
-        limits.check_payload("a wait's description", wait.meta.as_ref().map_or(0, Bytes::len))?;
-        limits.check_text("a wait's token", wait.token.as_deref().unwrap_or_default())?;
-        limits.check_text("a wait's assignee", wait.assignee.as_deref().unwrap_or_default())?;
-    }
+    create::check_waits(&commit.waits, limits)?;
     for (_, value) in &commit.attributes {
         limits.check_attribute(value.as_deref().unwrap_or_default())?;
     }
@@ -201,18 +196,7 @@ fn open_wait(rows: &mut dyn Rows, new: &NewWait, before: Option<WaitRow>) -> Ste
         }
         Some(_) => return Err(reject(Rejection::WaitExists { key: new.key.clone() })),
     };
-    let row = WaitRow {
-        key: new.key.clone(),
-        kind: new.kind,
-        state,
-        name: new.name.clone(),
-        token: new.token.clone(),
-        heartbeat: new.heartbeat,
-        assignee: new.assignee.clone(),
-        meta: new.meta.clone(),
-        since: rows.now(),
-        answer,
-    };
+    let row = WaitRow { state, answer, ..WaitRow::open(new, rows.now()) };
     Ok(StagedWait { before: before.map(|wait| wait.state), row })
 }
 

@@ -1,6 +1,7 @@
 //! Creating runs.
 
-use outlast_core::commit::{NewRun, Status};
+use bytes::Bytes;
+use outlast_core::commit::{NewRun, NewWait, Status};
 use outlast_core::id::{Fence, Generation, InboxId, Index, RunId, RunKey};
 use outlast_core::limits::{LimitExceeded, Limits, within};
 use outlast_core::time::Timestamp;
@@ -8,7 +9,7 @@ use outlast_core::time::Timestamp;
 use super::{Halt, deliver, refuse};
 use crate::api::Created;
 use crate::error::StoreError;
-use crate::rows::{Rows, RunRow};
+use crate::rows::{Rows, RunRow, TimerRow, WaitRow};
 
 /// Creates a run, or finds it again: the same id with the same workflow, parent and input.
 pub(crate) fn create(rows: &mut dyn Rows, new: &NewRun, limits: &Limits) -> Result<Created, Halt<StoreError>> {
@@ -55,9 +56,20 @@ pub(crate) fn check_limits(new: &NewRun, limits: &Limits) -> Result<(), LimitExc
     for record in &new.history {
         limits.check_payload("an event", record.payload_bytes())?;
     }
+    check_waits(&new.waits, limits)?;
     within("the number of signals with the start", new.signals.len(), limits.unconsumed_signals, "signals")?;
     for signal in &new.signals {
         limits.check_payload("a signal's payload", signal.payload.len())?;
+    }
+    Ok(())
+}
+
+/// What people and tools are told about waits must fit.
+pub(crate) fn check_waits(waits: &[NewWait], limits: &Limits) -> Result<(), LimitExceeded> {
+    for wait in waits {
+        limits.check_payload("a wait's description", wait.meta.as_ref().map_or(0, Bytes::len))?;
+        limits.check_text("a wait's token", wait.token.as_deref().unwrap_or_default())?;
+        limits.check_text("a wait's assignee", wait.assignee.as_deref().unwrap_or_default())?;
     }
     Ok(())
 }
@@ -94,6 +106,12 @@ pub(crate) fn insert(rows: &mut dyn Rows, new: &NewRun) -> Result<Created, Halt<
     run.row = rows.insert_run(&run, &new.input)?;
     if !new.history.is_empty() {
         rows.append(&run, Index(0), &new.history)?;
+    }
+    for timer in &new.timers {
+        rows.put_timer(&run, &TimerRow { timer: timer.timer.clone(), due: timer.due })?;
+    }
+    for wait in &new.waits {
+        rows.put_wait(&run, &WaitRow::open(wait, now))?;
     }
     for (name, value) in &new.attributes {
         rows.put_attribute(&run, name, Some(value))?;
@@ -133,6 +151,6 @@ fn fresh(new: &NewRun, root: Option<RunId>, now: Timestamp) -> RunRow {
         inbox_next: InboxId(0),
         signals: 0,
         answered: 0,
-        side: false,
+        side: !(new.timers.is_empty() && new.waits.is_empty()),
     }
 }

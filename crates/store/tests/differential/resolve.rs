@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use outlast_core::commit::{
     CloseCause, ClosedWait, Commit, Control, Delivery, Ending, NewRun, NewTask, NewTimer, NewWait, Owner, Parent,
-    Signal, Snapshot, StandaloneTask, Status, TaskOutcome, Then, WaitKind,
+    Signal, Snapshot, StandaloneTask, Status, TaskOutcome, Then, TimerKind, TimerRef, WaitKind,
 };
 use outlast_core::id::{
     ClaimId, Fence, Generation, InboxId, Index, LeaseId, Namespace, NodeId, RunKey, TaskId, TaskToken, TxnId, WorkerId,
@@ -194,6 +194,20 @@ impl Memo {
         });
         new.attributes = spec.attribute.map(|value| (attribute(0), format!("v{value}"))).into_iter().collect();
         new.history = (0..spec.history).map(record).collect();
+        // A fork: what is open in its journal comes along.
+        if spec.history > 0 {
+            let timer = TimerRef { key: key(0), kind: TimerKind::Delay };
+            new.timers = vec![NewTimer { timer, due: at(self.clock, 20) }];
+            new.waits = vec![NewWait {
+                key: key(1),
+                kind: wait_kind(spec.workflow),
+                name: None,
+                token: None,
+                heartbeat: None,
+                assignee: None,
+                meta: None,
+            }];
+        }
         new.signals = spec.signals.iter().map(signal).collect();
         new
     }

@@ -1,0 +1,265 @@
+//! An explanation in plain sentences.
+
+use std::fmt;
+
+use outlast_core::commit::InboxKind;
+use outlast_core::lifecycle::{State, SuspendReason};
+use outlast_core::operation::OperationKind;
+use outlast_core::time::Timestamp;
+use outlast_store::TaskState;
+
+use super::{Ended, Explanation, Standing, Unread, Waiting, WaitsFor};
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} version {}) {}", self.run.id, self.workflow, self.version, self.standing)?;
+        if self.woken {
+            f.write_str(" Something came for it: it goes on as soon as a node takes it up.")?;
+        }
+        if let Some(error) = &self.unreadable {
+            write!(f, "\nIts journal cannot be read: {error}.")?;
+        }
+        for operation in &self.operations {
+            write!(f, "\n- {operation}")?;
+        }
+        for unread in &self.inbox {
+            write!(f, "\n- In its inbox since {}: {unread}.", Utc(unread.since))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Standing::Queued { since } => {
+                let since = Utc(*since);
+                write!(f, "is queued since {since}: a node that has this workflow and version takes it up.")
+            }
+            Standing::DrivenHere { because: Some(rule) } => {
+                write!(f, "is running here, and its turn goes on: {}.", rule.unmet())
+            }
+            Standing::DrivenHere { because: None } => f.write_str("is running here, and its turn is about to end."),
+            Standing::DrivenElsewhere { lease: Some(lease) } => {
+                write!(f, "is running elsewhere, under lease {lease}: only there is it known what executes.")
+            }
+            Standing::DrivenElsewhere { lease: None } => f.write_str("is about to be taken up."),
+            Standing::Suspended { reason: Some(reason) } => {
+                write!(f, "is waiting: nothing executes, and {} ({}).", in_words(*reason), reason.name())
+            }
+            Standing::Suspended { reason: None } => f.write_str("is waiting."),
+            Standing::Paused { since, reason } => {
+                f.write_str("is paused")?;
+                if let Some(since) = since {
+                    write!(f, " since {}", Utc(*since))?;
+                }
+                because(f, reason.as_deref())?;
+                f.write_str(" Resume it to let it go on, or cancel it.")
+            }
+            Standing::Parked { note } => {
+                write!(f, "is parked: {note}. Nothing is lost: once that is mended unpark it, or else terminate it.")
+            }
+            Standing::Ended { at, how } => ended(f, *at, how.as_ref()),
+        }
+    }
+}
+
+fn in_words(reason: SuspendReason) -> &'static str {
+    match reason {
+        SuspendReason::RetryScheduled => "a step is tried again later",
+        SuspendReason::WaitScheduled => "a sleep ends later",
+        SuspendReason::CallbackPending => "somebody else has to act",
+    }
+}
+
+fn because(f: &mut fmt::Formatter<'_>, reason: Option<&str>) -> fmt::Result {
+    match reason {
+        Some(reason) => write!(f, ": {reason}."),
+        None => f.write_str("."),
+    }
+}
+
+fn ended(f: &mut fmt::Formatter<'_>, at: Option<Timestamp>, how: Option<&Ended>) -> fmt::Result {
+    let (verb, why) = match how {
+        Some(Ended::Completed { .. }) => ("completed", None),
+        Some(Ended::Failed { error }) => ("failed", Some(error.to_string())),
+        Some(Ended::Cancelled { reason }) => ("was cancelled", reason.clone()),
+        Some(Ended::Terminated { reason }) => ("was terminated", reason.clone()),
+        None => ("ended", Some("how cannot be read".to_owned())),
+    };
+    f.write_str(verb)?;
+    if let Some(at) = at {
+        write!(f, " at {}", Utc(at))?;
+    }
+    because(f, why.as_deref())
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "The {} {}", noun(self.kind), self.key)?;
+        match &self.on {
+            WaitsFor::Body => f.write_str(" executes")?,
+            WaitsFor::Retry { attempts, error: Some(error) } => {
+                write!(f, " failed at attempt {attempts} ({error}) and is tried again")?;
+            }
+            WaitsFor::Retry { attempts, error: None } => {
+                write!(f, " does not hold after check {attempts} and is checked again")?;
+            }
+            WaitsFor::Timer => f.write_str(" sleeps")?,
+            WaitsFor::Signal { name, .. } => write!(f, " waits for the signal {name:?}")?,
+            WaitsFor::Approval { approval, title, assignee, .. } => {
+                write!(f, " ({title:?}) waits to be decided under the id {approval:?}")?;
+                if let Some(assignee) = assignee {
+                    write!(f, " by {assignee}")?;
+                }
+            }
+            WaitsFor::Callback { .. } => f.write_str(" waits for whoever holds its token")?,
+            WaitsFor::Child { run, status: Some(status) } => {
+                write!(f, " waits for the end of the run {run}, which is {}", status.name())?;
+            }
+            WaitsFor::Child { run, status: None } => write!(f, " waits for the run {run}, which has ended")?,
+            WaitsFor::Task { task, state } => write!(f, " waits for the task {task}, which {}", task_words(*state))?,
+            WaitsFor::Inside => f.write_str(" waits for what is in it")?,
+        }
+        self.times(f)?;
+        self.notes(f)
+    }
+}
+
+impl Waiting {
+    fn times(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let retry = matches!(self.on, WaitsFor::Retry { .. });
+        if let Some(since) = self.since.filter(|_| !retry) {
+            write!(f, " since {}", Utc(since))?;
+        }
+        let Some(until) = self.until.map(Utc) else { return f.write_str(".") };
+        match &self.on {
+            WaitsFor::Retry { .. } => write!(f, " at {until}."),
+            WaitsFor::Body => write!(f, "; its time is up at {until}."),
+            WaitsFor::Timer => write!(f, " until {until}; its timer wakes the run then."),
+            WaitsFor::Signal { .. }
+            | WaitsFor::Approval { .. }
+            | WaitsFor::Callback { .. }
+            | WaitsFor::Child { .. }
+            | WaitsFor::Task { .. }
+            | WaitsFor::Inside => write!(f, ", until {until} at the latest."),
+        }
+    }
+
+    fn notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let WaitsFor::Callback { heartbeat_by: Some(by), .. } = &self.on {
+            write!(f, " A sign of life is owed by {}.", Utc(*by))?;
+        }
+        let (WaitsFor::Signal { arrived, .. }
+        | WaitsFor::Approval { arrived, .. }
+        | WaitsFor::Callback { arrived, .. }) = &self.on
+        else {
+            return self.awaited(f);
+        };
+        if *arrived {
+            f.write_str(" The answer is there, and is about to be read.")?;
+        }
+        self.awaited(f)
+    }
+
+    fn awaited(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.state == Some(State::IdleNotAwaited) && self.kind != OperationKind::Scope {
+            f.write_str(" The program does not await it yet.")?;
+        }
+        Ok(())
+    }
+}
+
+fn noun(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::Approval => "approval",
+        OperationKind::Step
+        | OperationKind::Task
+        | OperationKind::Timer
+        | OperationKind::Signal
+        | OperationKind::Callback
+        | OperationKind::Child
+        | OperationKind::Condition
+        | OperationKind::Scope
+        | OperationKind::Now
+        | OperationKind::Uuid
+        | OperationKind::Random => kind.name(),
+    }
+}
+
+fn task_words(state: Option<TaskState>) -> &'static str {
+    match state {
+        Some(TaskState::Ready) => "no worker has taken yet",
+        Some(TaskState::Claimed) => "a worker has taken",
+        Some(TaskState::Dead) => "failed for good",
+        None => "has ended",
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            InboxKind::Signal => write!(f, "a signal {:?}", self.name.as_deref().unwrap_or_default())?,
+            InboxKind::Approval => f.write_str("a decision")?,
+            InboxKind::Callback => f.write_str("an answer")?,
+            InboxKind::Timer => f.write_str("a timer that fired")?,
+            InboxKind::TaskFinished => f.write_str("the result of a task")?,
+            InboxKind::TaskFailed => f.write_str("the failure of a task")?,
+            InboxKind::Child => write!(f, "the end of the run {}", self.name.as_deref().unwrap_or_default())?,
+            InboxKind::Cancel => f.write_str("a request to cancel")?,
+            InboxKind::Pause => f.write_str("a request to pause")?,
+            InboxKind::Resume => f.write_str("a request to resume")?,
+        }
+        match &self.key {
+            Some(key) => write!(f, " for {key}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An instant for people: the date and time of day in UTC.
+struct Utc(Timestamp);
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DAY_MS: i64 = 86_400_000;
+        let (days, rest) = (self.0.as_millis().div_euclid(DAY_MS), self.0.as_millis().rem_euclid(DAY_MS));
+        let (year, month, day) = date(days);
+        let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02}", rest / 1_000 % 60)?;
+        match rest % 1_000 {
+            0 => Ok(()),
+            millis => write!(f, ".{millis:03}"),
+        }?;
+        f.write_str(" UTC")
+    }
+}
+
+/// Year, month and day of a number of days after 1970-01-01. A year begins in March here, so that the leap day is its last.
+fn date(days: i64) -> (i64, i64, i64) {
+    const ERA_DAYS: i64 = 146_097;
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_told_as_people_write_them() {
+        let told = |millis| Utc(Timestamp::from_millis(millis)).to_string();
+        assert_eq!(told(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(told(-1), "1969-12-31 23:59:59.999 UTC");
+        assert_eq!(told(951_782_400_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(told(1_700_000_000_000), "2023-11-14 22:13:20 UTC");
+        assert_eq!(told(4_107_542_399_999), "2100-02-28 23:59:59.999 UTC");
+        assert_eq!(told(4_107_542_400_000), "2100-03-01 00:00:00 UTC", "no leap year");
+    }
+}

@@ -1,0 +1,155 @@
+//! Driving one run to its next pause or end, because somebody asks: what the loop does for all runs, for this one.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use outlast_core::id::{ClaimId, LeaseId, RunKey};
+use outlast_store::{Claim, Claimed, Pick, RunView, StoreError, Trouble};
+use tokio::sync::oneshot;
+
+use super::{Node, Stage};
+use crate::driver::{Command, Inspected};
+
+/// How often a claim is tried before whoever asked is told that it did not work, and how long to wait in between.
+const CLAIM_TRIES_MAX: u32 = 5;
+const CLAIM_AGAIN: Duration = Duration::from_millis(100);
+
+/// What became of a run that was to be driven once.
+pub(crate) enum Once {
+    /// It stands here, and nothing more can be done about it now.
+    Stands(Box<RunView>),
+    /// Somebody else drives it.
+    Held(LeaseId),
+    /// This engine is on its way down.
+    Stopping,
+}
+
+impl Node {
+    /// A lease that lasts for a while. Where no loop keeps one, it is renewed here or begun anew.
+    pub(crate) async fn hold_lease(&self) -> Result<LeaseId, StoreError> {
+        let lease = self.board.lease();
+        if self.looping {
+            let message = "this engine has no lease at the moment".to_owned();
+            return lease.ok_or(StoreError::Unavailable { trouble: Trouble::Busy, message });
+        }
+        let _one_at_a_time = self.holding.lock().await;
+        let Some(lease) = self.board.lease() else { return self.register().await };
+        match self.store.renew(lease, self.lease).await {
+            Ok(renewed) => {
+                self.time.observe(renewed.now);
+                Ok(lease)
+            }
+            // Nobody called for a while. Whatever was driven meanwhile may belong to somebody else by now.
+            Err(StoreError::LeaseLapsed { .. }) => {
+                self.board.set_lease(None);
+                self.drivers.tell_all(|| Command::LeaseLost);
+                self.register().await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends the lease of an engine without loops.
+    pub(crate) async fn let_go(&self) {
+        if let Some(lease) = self.board.lease().filter(|_| !self.looping) {
+            self.retire(lease).await;
+        }
+    }
+
+    /// Drives a run until it pauses or ends. Timers that are due are fired first.
+    ///
+    /// Beside whoever asked, who may stop waiting: a run that was claimed and then forgotten would lie still until the
+    /// lease is over.
+    pub(crate) async fn drive_once(
+        self: Arc<Self>,
+        run: RunKey,
+        next_claim: impl Fn() -> ClaimId + Send + 'static,
+    ) -> Option<Result<Once, StoreError>> {
+        let (reply, answer) = oneshot::channel();
+        let host = Arc::clone(self.time.host());
+        host.spawn(Box::pin(async move {
+            let once = self.until_it_rests(&run, next_claim).await;
+            let _ = reply.send(once);
+        }));
+        answer.await.ok()
+    }
+
+    async fn until_it_rests(&self, run: &RunKey, next_claim: impl Fn() -> ClaimId) -> Result<Once, StoreError> {
+        loop {
+            if *self.stage.borrow() != Stage::Running {
+                return Ok(Once::Stopping);
+            }
+            let lease = self.hold_lease().await?;
+            self.sweep().await?;
+            // Before it is handed over, so that it is not missed.
+            let left = self.board.await_left(run);
+            if let Some(claimed) = self.claim_run(run, lease, next_claim()).await? {
+                self.hand_over(vec![claimed]);
+                self.attend(left).await;
+                // Something may have come for it while its turn ended.
+                continue;
+            }
+            let view = self.store.get(run.clone()).await?;
+            match view.owner {
+                None => return Ok(Once::Stands(Box::new(view))),
+                Some(owner) if owner == lease && self.is_driven_here(run).await => self.attend(left).await,
+                Some(owner) => return Ok(Once::Held(owner)),
+            }
+        }
+    }
+
+    async fn claim_run(&self, run: &RunKey, lease: LeaseId, id: ClaimId) -> Result<Option<Claimed>, StoreError> {
+        let mut tries = 1;
+        loop {
+            let (pick, serves) = (Pick::Run(run.clone()), self.registry.serves());
+            match self.store.claim(Claim { lease, id, limit: 1, pick, serves }).await {
+                Ok(mut claimed) => return Ok(claimed.pop()),
+                // The same id again: if only the reply was lost, what it took is given again.
+                Err(error) if error.is_retryable() && tries < CLAIM_TRIES_MAX => {
+                    tries += 1;
+                    self.time.host().sleep_until(self.after(CLAIM_AGAIN)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn is_driven_here(&self, run: &RunKey) -> bool {
+        let (reply, answer) = oneshot::channel();
+        self.drivers.send(run, Command::Inspect { run: run.clone(), reply });
+        matches!(answer.await, Ok(Inspected::Driven { .. } | Inspected::Passing))
+    }
+
+    /// Waits until a run is no longer driven. Where no loop does, keeps the lease, fires timers and looks for wakes.
+    async fn attend(&self, mut left: oneshot::Receiver<()>) {
+        if self.looping {
+            let _ = left.await;
+            return;
+        }
+        let mut renew = self.after(self.lease / 3);
+        loop {
+            let due = self.board.next_due().map(|due| self.time.instant(due));
+            let until = [renew, self.after(self.poll)].into_iter().chain(due).min().unwrap_or(renew);
+            let pause = self.time.host().sleep_until(until);
+            let noticed = pin!(self.board.noticed());
+            if let Either::Left(_) = select(&mut left, select(pause, noticed)).await {
+                return;
+            }
+            let now = self.time.host().elapsed();
+            if now >= renew {
+                if let Err(error) = self.hold_lease().await {
+                    tracing::warn!(%error, "the lease could not be renewed");
+                }
+                renew = self.after(self.lease / 3);
+            }
+            if self.board.next_due().is_some_and(|due| self.time.instant(due) <= now) {
+                self.fire_timers().await;
+            }
+            if let Some(lease) = self.board.lease() {
+                self.look_for_wakes(lease).await;
+            }
+        }
+    }
+}
