@@ -1,6 +1,7 @@
 //! A node: one engine's part in the cluster. It holds the lease, says which versions it has, claims runs for its drivers,
 //! fires timers, and looks for wakes of runs that are being driven.
 
+mod claims;
 mod once;
 mod suspects;
 mod versions;
@@ -11,12 +12,12 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use outlast_core::id::{ClaimId, LeaseId, NodeId, RunKey};
-use outlast_core::limits::{CLAIM_BATCH_MAX, TRIES_ALONE};
-use outlast_store::{Claim, Claimed, Pick, Release, Store, StoreError};
+use outlast_core::id::{LeaseId, NodeId, RunKey};
+use outlast_core::limits::CLAIM_BATCH_MAX;
+use outlast_store::{Store, StoreError};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
-use self::suspects::Suspects;
+use self::claims::Claims;
 use crate::board::Board;
 use crate::driver::Command;
 use crate::host::Time;
@@ -107,14 +108,6 @@ struct Agenda {
     park: Duration,
 }
 
-/// What a node claims with, and what it may not drive yet.
-struct Claims {
-    ids: ClaimIds,
-    suspects: Suspects,
-    /// Claimed, and not to be driven now: to be given back.
-    surplus: Vec<Release>,
-}
-
 impl Node {
     /// Begins the first lease.
     pub(crate) async fn register(&self) -> Result<LeaseId, StoreError> {
@@ -127,8 +120,7 @@ impl Node {
     /// Works until it is told to stop, and then gives the lease back.
     pub(crate) async fn run(mut self, lease: LeaseId) {
         let mut lease = lease;
-        let ids = ClaimIds::new(self.time.host().random());
-        let mut claims = Claims { ids, suspects: Suspects::default(), surplus: Vec::new() };
+        let mut claims = Claims::new(self.time.host().random());
         let mut agenda = self.first_agenda();
         // The last moment at which the lease is certainly ours.
         let mut held_until = self.after(self.lease);
@@ -145,8 +137,7 @@ impl Node {
                     Renewed::NotReached | Renewed::Lapsed => {
                         lease = self.begin_again().await;
                         held_until = self.after(self.lease);
-                        claims.surplus.clear();
-                        claims.suspects.clear(&self.board);
+                        claims.lease_lost(&self.board);
                     }
                 }
                 agenda.renew = self.after(self.lease / 3);
@@ -159,18 +150,13 @@ impl Node {
             if polled {
                 agenda.poll = self.after(self.poll);
             }
-            self.give_back(&mut claims.surplus).await;
             if stage == Stage::Running {
-                self.drive_suspects(lease, &mut claims).await;
-                let in_vain = claims.suspects.is_resting() && !polled;
-                if !claims.suspects.excludes_others() && !in_vain {
-                    self.claim(lease, &mut claims).await;
-                }
+                self.claim_what_may_begin(lease, &mut claims, polled).await;
             } else {
-                claims.suspects.clear(&self.board);
+                claims.clear(&self.board);
             }
             self.look_for_wakes(lease).await;
-            self.wait(&agenda, claims.suspects.ask_at()).await;
+            self.wait(&agenda, claims.ask_at()).await;
         }
         self.give_back(&mut claims.surplus).await;
         self.retire(lease).await;
@@ -262,98 +248,6 @@ impl Node {
         }
     }
 
-    /// Takes runs that are ready, as many as there is room for.
-    async fn claim(&self, lease: LeaseId, claims: &mut Claims) {
-        loop {
-            let room = self.runs_max.saturating_sub(self.board.driven()).min(CLAIM_BATCH_MAX);
-            if room == 0 {
-                return;
-            }
-            let claim = Claim {
-                lease,
-                id: claims.ids.current(),
-                limit: room,
-                pick: Pick::Ready,
-                serves: self.registry.serves(),
-            };
-            match self.store.claim(claim).await {
-                Ok(claimed) => {
-                    claims.ids.next();
-                    let taken = claimed.len();
-                    let (suspects, others): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
-                    self.hand_over(others);
-                    let met_suspects = !suspects.is_empty();
-                    self.set_aside(suspects, claims).await;
-                    // A suspect that was given back would only be claimed again.
-                    if taken < room || met_suspects {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    // The same id again: whatever this one took is given again.
-                    tracing::warn!(%error, "runs could not be claimed; they are looked for again");
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Gives suspects back, to be claimed again when each can be alone.
-    async fn set_aside(&self, suspects: Vec<Claimed>, claims: &mut Claims) {
-        for Claimed { run, fence, tries, .. } in suspects {
-            tracing::warn!(%run, tries, "the run may kill its driver; it is driven alone");
-            claims.suspects.remember(run.clone());
-            claims.surplus.push(Release { run, fence, again: true });
-        }
-        self.give_back(&mut claims.surplus).await;
-    }
-
-    /// Gives runs back; those for which the store cannot be reached are kept for the next time.
-    async fn give_back(&self, surplus: &mut Vec<Release>) {
-        if surplus.is_empty() {
-            return;
-        }
-        let answers = self.store.release(surplus.clone()).await;
-        let mut answers = answers.into_iter();
-        surplus.retain(|_| matches!(answers.next(), Some(Err(error)) if error.is_retryable()));
-    }
-
-    /// Drives suspects, each alone.
-    async fn drive_suspects(&self, lease: LeaseId, claims: &mut Claims) {
-        // Those that could not be given back would be taken along.
-        while claims.surplus.is_empty()
-            && let Some(run) = claims.suspects.next(self.after(Duration::ZERO), &self.board)
-        {
-            self.drive_suspect(lease, run, &mut claims.ids).await;
-        }
-    }
-
-    async fn drive_suspect(&self, lease: LeaseId, run: RunKey, ids: &mut ClaimIds) {
-        let (pick, serves) = (Pick::Run(run.clone()), self.registry.serves());
-        match self.store.claim(Claim { lease, id: ids.current(), limit: 1, pick, serves }).await {
-            Ok(claimed) => {
-                ids.next();
-                if claimed.iter().any(is_suspect) {
-                    self.board.suspect_begins();
-                }
-                self.hand_over(claimed);
-            }
-            // The same id again: if this one took it after all, the next claim gives it again.
-            Err(error) => tracing::warn!(%run, %error, "a suspect could not be claimed; it is looked for again"),
-        }
-    }
-
-    fn hand_over(&self, claimed: Vec<Claimed>) {
-        self.board.driven_more(claimed.len());
-        for claimed in claimed {
-            let run = claimed.run.clone();
-            if !self.drivers.send(&run, Command::Drive(vec![claimed])) {
-                // The engine is gone, and its lease goes with it.
-                self.board.left(&run);
-            }
-        }
-    }
-
     async fn look_for_wakes(&self, lease: LeaseId) {
         if self.board.driven() == 0 {
             return;
@@ -369,31 +263,8 @@ impl Node {
     }
 }
 
-/// Whether a run must be driven alone.
-fn is_suspect(claimed: &Claimed) -> bool {
-    claimed.tries >= TRIES_ALONE
-}
-
 enum Renewed {
     Until,
     Lapsed,
     NotReached,
-}
-
-/// Names for claims: a new one for each that was answered.
-struct ClaimIds(u64);
-
-impl ClaimIds {
-    fn new(random: u128) -> ClaimIds {
-        // Any number no other claim of this lease has. The top bit is left to runs that are owned from their creation.
-        ClaimIds(u64::try_from(random >> 66).unwrap_or(0))
-    }
-
-    fn current(&self) -> ClaimId {
-        ClaimId(self.0)
-    }
-
-    fn next(&mut self) {
-        self.0 = self.0.wrapping_add(1);
-    }
 }
