@@ -214,4 +214,48 @@ async fn what_is_emitted_is_told_in_its_place_while_commits_are_under_way() {
         assert_eq!(told, expected, "run {n}");
     }
     engine.shutdown().await;
+/// Everything a host that lives only for a request needs, on a file.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_without_loops_drives_forks_and_terminates_on_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("shop.db");
+    let engine = register(Outlast::sqlite(&path)).without_loops().start().await.unwrap();
+    engine.start("waits", &()).id("a").await.unwrap();
+    assert_eq!(engine.drive_once("a").await.unwrap().status, Status::Waiting);
+    let original = engine.run("a").unwrap();
+    let forked = original.fork(1).id("b").await.unwrap();
+    assert_eq!(forked.reissued.len(), 1);
+    original.signal("word", "hello", "1").await.unwrap();
+    assert_eq!(engine.drive_once("a").await.unwrap().status, Status::Completed);
+    let waiting = engine.drive_once("b").await.unwrap();
+    assert_eq!((waiting.status, waiting.awaiting.len()), (Status::Waiting, 1), "it waits for a word of its own");
+    forked.run.terminate("not needed").await.unwrap();
+    let told = forked.run.explain().await.unwrap().to_string();
+    assert!(told.starts_with("b (waits version 1) was terminated at "), "{told}");
+    assert_eq!(engine.list().status(Status::Completed).await.unwrap().runs.len(), 1);
+    engine.shutdown().await;
+    let second = sqlite(&path).await;
+    assert_eq!(second.run("a").unwrap().result::<String>().await.unwrap(), "hello", "the file was free");
+    second.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_terminated_and_forked_from_another_machine() {
+    let shared = Shared::new("client");
+    let (first, second) = (shared.engine().await, shared.engine().await);
+    let waiting = first.start("waits", &()).id("w").await.unwrap();
+    wait_for(&first, "w", Status::Waiting).await;
+    second.run("w").unwrap().terminate("enough").await.unwrap();
+    assert_eq!(waiting.result::<String>().await.unwrap_err().code(), "aborted");
+
+    let sum: u32 = first.start("naps", &3).id("n").await.unwrap().result().await.unwrap();
+    let original = second.run("n").unwrap();
+    let events = original.journal().await.unwrap().len() as u64;
+    for at in 0..events {
+        let forked = original.fork(at).id(&format!("n-{at}")).await.unwrap();
+        assert_eq!(forked.run.result::<u32>().await.unwrap(), sum, "at {at}");
+    }
+    assert!(original.fork(events).await.is_err());
+    first.shutdown().await;
+    second.shutdown().await;
 }
