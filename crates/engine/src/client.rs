@@ -60,6 +60,6 @@ impl Engine {
     }
 }
 
-fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Bytes, EngineError> {
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Bytes, EngineError> {
     serde_json::to_vec(value).map(Bytes::from).map_err(|error| EngineError::Codec(error.to_string()))
 }

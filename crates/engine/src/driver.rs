@@ -77,6 +77,8 @@ pub(crate) struct Setup {
     pub(crate) board: Arc<Board>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) hot_runs: usize,
+    /// Programs are evicted at random, with this seed.
+    pub(crate) eviction: Option<u64>,
 }
 
 /// A run this node owns, before its program is there.
@@ -134,8 +136,8 @@ pub(crate) struct Driver {
     commits: Vec<(RunNo, Commit)>,
     drain: Option<oneshot::Sender<()>>,
     draining: bool,
-    /// Chance, and how often it was asked for.
-    passes: u128,
+    /// One draw of real chance, for the seeds of all passes. Not for secrets.
+    chance: u128,
 }
 
 /// What one round has to deal with.
@@ -156,8 +158,8 @@ const RELOADS_MAX: u32 = 20;
 
 impl Driver {
     pub(crate) fn new(setup: Setup) -> Driver {
-        let Setup { store, time, registry, settings, board, commands, hot_runs } = setup;
-        let passes = time.host().random();
+        let Setup { store, time, registry, settings, board, commands, hot_runs, eviction } = setup;
+        let chance = time.host().random();
         Driver {
             calls: Calls { store, time: Arc::clone(&time) },
             time,
@@ -169,7 +171,7 @@ impl Driver {
             places: HashMap::new(),
             numbers: HashMap::new(),
             last: 0,
-            hot: Hot::new(hot_runs),
+            hot: Hot::new(hot_runs, eviction),
             under_way: FuturesUnordered::new(),
             alarm: None,
             creations: Vec::new(),
@@ -177,7 +179,7 @@ impl Driver {
             commits: Vec::new(),
             drain: None,
             draining: false,
-            passes,
+            chance,
         }
     }
 
@@ -369,10 +371,8 @@ impl Driver {
 
     // Runs go on.
 
-    fn moment(&mut self) -> Moment {
-        // Not for secrets: one draw of real chance, and a counter to tell the passes apart.
-        self.passes = self.passes.wrapping_add(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
-        Moment { now: self.time.now(), passed: self.time.passed(), seed: self.passes }
+    fn moment(&self) -> Moment {
+        Moment { now: self.time.now(), passed: self.time.passed(), seed: self.chance }
     }
 
     fn advance(&mut self, no: RunNo) {

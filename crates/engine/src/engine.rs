@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
 use crate::board::Board;
+use crate::check::{CheckedRun, Checker};
 use crate::client::EngineError;
 use crate::code::{Ctx, Workflow};
 use crate::drive::Settings;
@@ -72,6 +73,8 @@ struct Options {
     limits: Limits,
     looping: bool,
     host: Option<Arc<dyn Host>>,
+    eviction: Option<u64>,
+    refuse_shared_names: bool,
 }
 
 impl Default for Options {
@@ -90,6 +93,8 @@ impl Default for Options {
             limits: Limits::default(),
             looping: true,
             host: None,
+            eviction: None,
+            refuse_shared_names: false,
         }
     }
 }
@@ -222,6 +227,40 @@ impl Outlast {
         self
     }
 
+    /// Evicts programs of suspended runs at random: the same ones for the same seed.
+    #[cfg(feature = "testing")]
+    pub(crate) fn evict_at_random(mut self, seed: u64) -> Outlast {
+        self.options.eviction = Some(seed);
+        self
+    }
+
+    /// Stops runs whose code uses one name at two places, instead of warning about it.
+    #[cfg(feature = "testing")]
+    pub(crate) fn refuse_shared_names(mut self) -> Outlast {
+        self.options.refuse_shared_names = true;
+        self
+    }
+
+    /// The workflows that are registered, to replay recorded journals with.
+    pub fn checker(&self) -> Checker {
+        Checker::new(Arc::new(self.registry.clone()), self.options.limits.clone(), None)
+    }
+
+    /// Opens the store and, instead of driving anything, replays the journal of every run of the namespace that has not
+    /// ended with the workflows that are registered here: before a deploy, whether the new code goes on with the runs
+    /// the old code began. The runs are only read, and other processes may drive them meanwhile. (A SQLite file belongs to
+    /// one process: check a copy of it, or while nobody has it open.)
+    pub async fn check_replay(self) -> Result<Vec<CheckedRun>, EngineError> {
+        let Outlast { place, registry, refused, options } = self;
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let store = open(place, &options.limits).await?;
+        let secret = Secret::new(store.secret().await?);
+        let checker = Checker::new(Arc::new(registry), options.limits, Some(secret));
+        checker.check_live(&*store, options.namespace).await
+    }
+
     /// Opens the store and starts to drive.
     pub async fn start(self) -> Result<Engine, EngineError> {
         let Outlast { place, registry, refused, options } = self;
@@ -268,6 +307,7 @@ async fn launch(
         limits: options.limits.clone(),
         newest: Box::new(move |workflow| known.newest(workflow)),
         token: Box::new(move |run, generation, key| secret.token(run, generation, key)),
+        refuse_shared_names: options.refuse_shared_names,
     });
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..options.drivers).map(|_| mpsc::unbounded_channel::<Command>()).unzip();
@@ -303,6 +343,7 @@ async fn launch(
             board: Arc::clone(&board),
             commands,
             hot_runs: options.hot_runs,
+            eviction: options.eviction,
         };
         host.spawn_driver(format!("outlast-driver-{number}"), Box::new(move || Box::pin(Driver::new(setup).run())));
     }
@@ -324,6 +365,7 @@ async fn launch(
             settings,
             drivers,
             namespace: options.namespace,
+            limits: options.limits,
             runs_max: options.runs_max,
             poll: options.poll,
             grace: options.grace,
@@ -350,6 +392,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Arc<Settings>,
     pub(crate) drivers: Drivers,
     pub(crate) namespace: Namespace,
+    pub(crate) limits: Limits,
     pub(crate) runs_max: usize,
     pub(crate) poll: Duration,
     grace: Duration,

@@ -6,6 +6,7 @@
 //! `testing`) runs them in virtual time and kills them at every call.
 
 mod board;
+mod check;
 mod client;
 mod code;
 mod drive;
@@ -19,6 +20,7 @@ mod registry;
 pub mod testing;
 mod token;
 
+pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replayed, check_replay};
 pub use client::{
     Attached, Driven, Ended, EngineError, Explanation, Fork, Forked, List, Pauses, PendingApproval, PendingWait,
     Reissued, RunHandle, Standing, Start, Unread, Waiting, WaitsFor, Watched,

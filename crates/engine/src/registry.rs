@@ -14,7 +14,7 @@ use crate::code::{CodeProgram, Registered, RunInfo};
 use crate::drive::{Identity, Settings};
 
 /// The workflows an engine knows.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Registry {
     workflows: BTreeMap<WorkflowName, Registered>,
 }

@@ -19,8 +19,13 @@
 //! ```
 
 mod crash;
+mod diff;
 mod executor;
+mod journal;
+mod script;
 mod world;
 
-pub use crash::{Crashes, crash_everywhere};
-pub use world::World;
+pub use crash::{Crashes, crash_everywhere, crash_everywhere_or};
+pub use journal::{JournalText, journal};
+pub use script::Script;
+pub use world::{Programs, World};

@@ -214,6 +214,8 @@ async fn what_is_emitted_is_told_in_its_place_while_commits_are_under_way() {
         assert_eq!(told, expected, "run {n}");
     }
     engine.shutdown().await;
+}
+
 /// Everything a host that lives only for a request needs, on a file.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_without_loops_drives_forks_and_terminates_on_one_file() {

@@ -70,8 +70,11 @@ impl Operations {
 
     /// The same with newer values, for the next pass of a program that stays in memory.
     pub fn provide(&mut self, provided: Provided) {
+        // The same seed again must not give the same ids again.
+        if provided.seed != self.provided.seed {
+            self.drawn = 0;
+        }
         self.provided = provided;
-        self.drawn = 0;
     }
 
     /// Sets who is called when a code body that returned [`crate::program::Progress::Executing`] can go on. Such a
@@ -207,10 +210,13 @@ mod tests {
         // The halves of the next seed differ in one bit of one half only.
         ops.provide(Provided { now: Timestamp::EPOCH, seed: 1 << 100 });
         ids.extend((0..100).map(|n| ops.record_uuid(key(&format!("jd{n}")), None)));
+        // The seed of the third pass is that of the second.
+        ops.provide(Provided { now: Timestamp::EPOCH, seed: 1 << 100 });
+        ids.extend((0..100).map(|n| ops.record_uuid(key(&format!("kd{n}")), None)));
         assert!(ids.iter().all(|id| id.get_version_num() == 4));
         ids.sort();
         ids.dedup();
-        assert_eq!(ids.len(), 200);
+        assert_eq!(ids.len(), 300);
     }
 
     #[test]

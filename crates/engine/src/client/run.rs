@@ -39,6 +39,10 @@ impl RunHandle {
         RunHandle { engine: engine.clone(), run, end: Some(end), mine }
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Its id.
     pub fn id(&self) -> &RunId {
         &self.run.id

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outlast_core::commit::{Control, Delivery, Ending, Then};
-use outlast_core::event::{ClosePolicy, Event};
+use outlast_core::event::{ClosePolicy, Event, Kind};
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::{DeliveryId, Key, RunId, RunKey, Version};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,17 @@ impl Outcome {
             Outcome::Continued { input, version } => {
                 Event::RunContinued { input: input.clone(), version: version.clone() }
             }
+        }
+    }
+
+    /// The kind of event that says so.
+    pub(super) fn event_kind(&self) -> Kind {
+        match self {
+            Outcome::Finished(_) => Kind::RunFinished,
+            Outcome::Failed(_) => Kind::RunErrored,
+            Outcome::Cancelled { .. } => Kind::RunCancelled,
+            Outcome::Terminated { .. } => Kind::RunTerminated,
+            Outcome::Continued { .. } => Kind::RunContinued,
         }
     }
 
@@ -129,7 +140,7 @@ impl Run {
     }
 
     /// The program's word, in the light of what else happened.
-    fn outcome_of(&mut self, outcome: Outcome) -> Outcome {
+    pub(super) fn outcome_of(&mut self, outcome: Outcome) -> Outcome {
         if let Some((input, version)) = self.next_generation.take() {
             return Outcome::Continued { input, version };
         }

@@ -35,18 +35,40 @@ pub(crate) enum Requested {
     Nothing { instead: Vec<(OperationKind, Key, Option<Location>)> },
     /// It came to its end.
     End,
+    /// It came to another end than the recorded one.
+    OtherEnd { kind: Kind, detail: Option<String> },
 }
+
+impl Mismatch {
+    /// What is recorded and what was done instead, without what to do about it.
+    pub(crate) fn difference(&self) -> impl fmt::Display {
+        Difference(self)
+    }
+}
+
+struct Difference<'m>(&'m Mismatch);
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "replay mismatch at index {}: the journal has {}", self.index, self.recorded.kind.name())?;
-        if let Some(key) = &self.recorded.key {
+        write!(
+            f,
+            "{}. Deploy the code this run began with (as a previous version), or code that asks for the same, and unpark it",
+            self.difference()
+        )
+    }
+}
+
+impl fmt::Display for Difference<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { index, recorded, requested } = self.0;
+        write!(f, "replay mismatch at index {index}: the journal has {}", recorded.kind.name())?;
+        if let Some(key) = &recorded.key {
             write!(f, " {:?}", key.as_str())?;
         }
-        if let Some(detail) = &self.recorded.detail {
+        if let Some(detail) = &recorded.detail {
             write!(f, " ({detail})")?;
         }
-        match &self.requested {
+        match requested {
             Requested::Other { kind, detail, location } => {
                 write!(f, ", the code asks for a {kind}")?;
                 if let Some(detail) = detail {
@@ -62,11 +84,14 @@ impl fmt::Display for Mismatch {
                 }
             }
             Requested::End => write!(f, ", the code has come to its end")?,
+            Requested::OtherEnd { kind, detail } => {
+                write!(f, ", the code ends with {}", kind.name())?;
+                if let Some(detail) = detail {
+                    write!(f, " ({detail})")?;
+                }
+            }
         }
-        write!(
-            f,
-            ". Deploy the code this run began with (as a previous version), or code that asks for the same, and unpark it"
-        )
+        Ok(())
     }
 }
 

@@ -212,8 +212,9 @@ impl Run {
         if self.refuse(&key)? {
             return Ok(());
         }
-        // Nothing to wait for: a sleep of no time, or until an instant the store's clock has certainly passed.
-        if duration_ms == Some(0) || deadline <= self.moment.passed {
+        // Nothing to wait for: a sleep of no time, or until an instant the store's clock has certainly passed. A sleep of
+        // some time is slept, also by a clock that went back and has passed its end before.
+        if duration_ms.map_or(deadline <= self.moment.passed, |duration| duration == 0) {
             return self.append(Event::TimerFired { key });
         }
         self.start_timer(&key, TimerKind::Delay, deadline);

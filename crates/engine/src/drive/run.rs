@@ -1,5 +1,7 @@
 //! A run in the hands of a node.
 
+mod replay;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
@@ -25,6 +27,11 @@ use super::lifecycle::Lifecycle;
 use super::mismatch::{self, Mismatch};
 use super::table::{OperationInfo, Table};
 
+pub(crate) use replay::Stands;
+
+/// How far the seeds of neighbouring indices lie apart: any odd number without a pattern.
+const INDICES_APART: u128 = 0xD120_0CE6_2AF3_6F9B_A5C2_9F1D_7B0E_4C63;
+
 /// Who a run is.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
@@ -42,7 +49,7 @@ pub(crate) struct Moment {
     pub(crate) now: Timestamp,
     /// An instant the store's clock has certainly passed.
     pub(crate) passed: Timestamp,
-    /// Chance.
+    /// Chance: the same for every pass of a node.
     pub(crate) seed: u128,
 }
 
@@ -65,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) newest: Newest,
     /// The token of a callback.
     pub(crate) token: MakeToken,
+    /// Whether one name at two places stops a run: in tests it does.
+    pub(crate) refuse_shared_names: bool,
 }
 
 /// Finds the newest version of a workflow.
@@ -129,6 +138,8 @@ pub(crate) struct Run {
     pub(super) settings: Arc<Settings>,
     pub(super) hints: Hints,
     pub(super) moment: Moment,
+    /// A number that only this generation of this run has.
+    place: u128,
     names_reported: usize,
 }
 
@@ -156,6 +167,8 @@ impl Run {
         ops.set_waker(waker);
         journal.events().iter().for_each(|event| ops.remember(event));
         let loaded = journal.next();
+        let RunKey { namespace, id } = &identity.run;
+        let place = crate::token::digest_number(&format!("{namespace}\n{id}\n{}", identity.generation));
         let cancel_requested = journal.events().iter().any(|event| matches!(event, Event::CancelRequested { .. }));
         Ok(Run {
             identity,
@@ -184,6 +197,7 @@ impl Run {
             settings,
             hints,
             moment,
+            place,
             names_reported: 0,
         })
     }
@@ -191,7 +205,7 @@ impl Run {
     /// Runs until there is nothing more to do before something happens outside: a commit, a body, an inbox item.
     pub(crate) fn advance(&mut self, moment: Moment) -> Result<(), Stop> {
         self.moment = moment;
-        self.ops.provide(Provided { now: moment.now, seed: moment.seed });
+        self.ops.provide(Provided { now: moment.now, seed: self.seed() });
         self.expire()?;
         let mut poll = self.started;
         loop {
@@ -222,13 +236,28 @@ impl Run {
     }
 
     fn resume(&mut self, fed: Fed) -> Result<(), Stop> {
-        let input = match &fed {
+        match self.tell(&fed)? {
+            Some(outcome) => self.ended(outcome),
+            None => Ok(()),
+        }
+    }
+
+    /// The seed of this pass: another one for each run and index, and the same whether the program was kept or is replayed.
+    /// So an id that was drawn and not recorded, because a commit was turned down, is drawn again.
+    fn seed(&self) -> u128 {
+        let index = u128::from(self.journal.next().0).wrapping_mul(INDICES_APART);
+        self.moment.seed ^ self.place.wrapping_add(index)
+    }
+
+    /// Tells the program something, and takes what it asks for; how it ended, if it did.
+    fn tell(&mut self, fed: &Fed) -> Result<Option<Outcome>, Stop> {
+        let input = match fed {
             Fed::Start => Input::Start,
             Fed::Poll => Input::Poll,
             Fed::Execute(key, attempt) => Input::Execute { key, attempt: *attempt },
             Fed::Fact(index) => match self.journal.get(*index) {
                 Some(event) => Input::Fact { index: *index, event },
-                None => return Ok(()),
+                None => return Ok(None),
             },
         };
         let progress = self.program.resume(input, &mut self.ops);
@@ -238,12 +267,12 @@ impl Run {
             self.accept(requested)?;
         }
         self.requested = requested;
-        self.report_names();
+        self.report_names()?;
         match progress {
-            Progress::Blocked | Progress::Executing => Ok(()),
+            Progress::Blocked | Progress::Executing => Ok(None),
             Progress::Unsound(message) => Err(Stop::Unsound(message)),
-            Progress::Finished(output) => self.ended(Outcome::Finished(output)),
-            Progress::Failed(error) => self.ended(Outcome::Failed(error)),
+            Progress::Finished(output) => Ok(Some(Outcome::Finished(output))),
+            Progress::Failed(error) => Ok(Some(Outcome::Failed(error))),
         }
     }
 
@@ -287,7 +316,7 @@ impl Run {
             let cancelled = matches!(event, Event::OperationCancelled { .. });
             let asked_for = if cancelled { !self.table.is_live(key) } else { self.table.get(key).is_some() };
             if !asked_for {
-                let instead = self.unrecorded();
+                let instead = self.instead_of(index);
                 return Err(Stop::Mismatch(self.mismatch_at(index, mismatch::Requested::Nothing { instead })));
             }
             self.table.note(key, event);
@@ -310,10 +339,16 @@ impl Run {
         Mismatch { index, recorded: mismatch::Recorded { kind, key, detail: None }, requested }
     }
 
-    /// What the program asks for that the journal does not have.
-    fn unrecorded(&self) -> Vec<(OperationKind, Key, Option<Location>)> {
-        let unrecorded = self.table.live().filter(|(key, _)| self.journal.operation(key).is_none());
-        unrecorded.map(|(key, entry)| (entry.kind, key.clone(), entry.location.clone())).collect()
+    /// What the program asks for instead of what is recorded at an index: something the journal does not have, or else
+    /// something it only has later.
+    fn instead_of(&self, index: Index) -> Vec<(OperationKind, Key, Option<Location>)> {
+        let asked = |since: fn(Option<Index>, Index) -> bool| -> Vec<_> {
+            let recorded = |key: &Key| self.journal.operation(key).map(|recorded| recorded.since);
+            let live = self.table.live().filter(|(key, _)| since(recorded(key), index));
+            live.map(|(key, entry)| (entry.kind, key.clone(), entry.location.clone())).collect()
+        };
+        let unrecorded = asked(|since, _| since.is_none());
+        if unrecorded.is_empty() { asked(|since, index| since > Some(index)) } else { unrecorded }
     }
 
     /// Takes a request: it is either in the journal already, or held until every fact is fed.
@@ -366,12 +401,17 @@ impl Run {
         self.program.misfit(key, payload)
     }
 
-    fn report_names(&mut self) {
+    /// Names the author used at two places: a warning, or, in tests, a reason to stop.
+    fn report_names(&mut self) -> Result<(), Stop> {
         let shared = self.program.shared_names();
         for name in shared.iter().skip(self.names_reported) {
+            if self.settings.refuse_shared_names {
+                return Err(Stop::Unsound(name.to_string()));
+            }
             tracing::warn!(run = %self.identity.run, "{name}");
         }
         self.names_reported = shared.len();
+        Ok(())
     }
 
     // What goes out.

@@ -15,14 +15,17 @@ pub(super) struct Hot {
     order: BTreeMap<u64, RunKey>,
     uses: u64,
     max: usize,
+    /// For tests: the state of the chance with which programs are evicted.
+    eviction: Option<u64>,
 }
 
 impl Hot {
-    pub(super) fn new(max: usize) -> Hot {
-        Hot { max, ..Hot::default() }
+    pub(super) fn new(max: usize, eviction: Option<u64>) -> Hot {
+        Hot { max, eviction, ..Hot::default() }
     }
 
     pub(super) fn put(&mut self, run: Run) {
+        self.evict_at_random();
         if self.max == 0 {
             return;
         }
@@ -41,11 +44,25 @@ impl Hot {
     /// The program of a run that was just claimed, if it is as the store has it: the same generation and index, and
     /// nobody else had it meanwhile.
     pub(super) fn take(&mut self, claimed: &Claimed) -> Option<Run> {
+        self.evict_at_random();
         let run = self.remove(&claimed.run)?;
         let same = run.identity().generation == claimed.generation
             && run.durable() == claimed.next
             && run.fence().next() == claimed.fence;
         same.then_some(run)
+    }
+
+    /// Throws a coin for every program that is kept, if that is wanted.
+    fn evict_at_random(&mut self) {
+        let Some(mut chance) = self.eviction else { return };
+        let evicted = |_: &u64, _: &mut RunKey| {
+            // Knuth's generator; its highest bit is the one to trust.
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            chance >> 63 == 1
+        };
+        let keys: Vec<RunKey> = self.order.extract_if(.., evicted).map(|(_, key)| key).collect();
+        keys.iter().for_each(|key| drop(self.runs.remove(key)));
+        self.eviction = Some(chance);
     }
 
     pub(super) fn remove(&mut self, key: &RunKey) -> Option<Run> {

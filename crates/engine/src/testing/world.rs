@@ -1,16 +1,18 @@
 //! A world of its own for a test.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use outlast_core::commit::Status;
 use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
 use outlast_store::faults::FaultStore;
-use outlast_store::{Clock, MemoryStore, Store};
+use outlast_store::{Clock, Filter, MemoryStore, Store};
 use tokio::runtime::Handle;
 
 use super::executor::{Core, TaskNo, WorldHost};
@@ -32,14 +34,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long, in real time, a body on a runtime may do nothing before virtual time is skipped over it.
 const BODY_PATIENCE: Duration = Duration::from_millis(20);
 
+/// What becomes of the programs of suspended runs. Whatever it is, journals and outcomes are the same: a test that wants
+/// to see that tells its story in all three ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Programs {
+    /// They stay in memory, as an engine does it if nobody says otherwise.
+    #[default]
+    Kept,
+    /// They are dropped: every wake replays the journal from its beginning.
+    Dropped,
+    /// Some are dropped, at random; the same ones for the same seed.
+    Evicted {
+        /// The seed.
+        seed: u64,
+    },
+}
+
 /// A world for a test: one thread, a seed for chance, and a clock that moves only when nothing else can happen. So a
-/// workflow that sleeps for a month is tested in a moment, and a test runs the same way every time.
+/// workflow that sleeps for a month is tested in a moment, and a test runs the same way every time. A workflow that uses
+/// one name at two places of its code, which is a warning elsewhere, parks here with the report.
 pub struct World {
     core: Arc<Core>,
     tasks: RefCell<BTreeMap<TaskNo, (u64, LocalFuture)>>,
     last_task: Cell<TaskNo>,
     last_group: Cell<u64>,
     stores: RefCell<Vec<Arc<FaultStore>>>,
+    programs: Programs,
 }
 
 impl Default for World {
@@ -62,7 +82,14 @@ impl World {
             last_task: Cell::new(0),
             last_group: Cell::new(0),
             stores: RefCell::default(),
+            programs: Programs::default(),
         }
+    }
+
+    /// What the engines of this world do with the programs of suspended runs.
+    #[must_use]
+    pub fn programs(self, programs: Programs) -> World {
+        World { programs, ..self }
     }
 
     /// Lets step bodies use a Tokio runtime. Time is then skipped only when bodies have been quiet for a moment.
@@ -99,7 +126,13 @@ impl World {
         self.last_group.set(group);
         let host = Arc::new(WorldHost { core: Arc::clone(&self.core), group });
         // Long ones, so that a month of sleep is not a million renewals.
-        let engine = Outlast::store(store).host(host).drivers(1).lease(LEASE).poll(POLL).version_grace(VERSION_GRACE);
+        let engine = Outlast::store(store).host(host).drivers(1).lease(LEASE).poll(POLL);
+        let engine = engine.version_grace(VERSION_GRACE).refuse_shared_names();
+        let engine = match self.programs {
+            Programs::Kept => engine,
+            Programs::Dropped => engine.hot_runs(0),
+            Programs::Evicted { seed } => engine.evict_at_random(seed),
+        };
         (engine, group)
     }
 
@@ -135,7 +168,11 @@ impl World {
                 Some(task) => self.poll(task),
                 None => {
                     skips += u32::from(self.idle());
-                    assert!(skips < SKIPS_MAX, "time goes by, and what the test waits for does not happen");
+                    assert!(
+                        skips < SKIPS_MAX,
+                        "time goes by, and what the test waits for does not happen{}",
+                        self.parked()
+                    );
                 }
             }
         }
@@ -170,7 +207,21 @@ impl World {
         if self.core.has_runtime() && self.core.wait(BODY_PATIENCE) {
             return false;
         }
-        assert!(self.core.skip(), "nothing can happen any more, and what the test waits for has not");
+        assert!(self.core.skip(), "nothing can happen any more, and what the test waits for has not{}", self.parked());
         true
+    }
+
+    /// Runs that are parked, and why, for somebody who waits for one of them.
+    fn parked(&self) -> String {
+        let mut found = BTreeSet::new();
+        for store in self.stores.borrow().iter() {
+            for namespace in store.namespaces().now_or_never().and_then(Result::ok).unwrap_or_default() {
+                let filter = Filter { status: vec![Status::Parked], ..Filter::all(namespace) };
+                let page = store.list(filter).now_or_never().and_then(Result::ok);
+                let parked = page.into_iter().flat_map(|page| page.runs);
+                found.extend(parked.map(|view| format!("\n{} is parked: {}", view.run, view.note.unwrap_or_default())));
+            }
+        }
+        found.into_iter().collect()
     }
 }

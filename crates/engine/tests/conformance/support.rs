@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::testing::World;
+use outlast::testing::{Programs, World};
 use outlast::{Engine, EngineError, Outlast, RunHandle, Status};
 use outlast_core::commit::{Delivery, WaitKind};
 use outlast_core::failure::Failure;
@@ -26,18 +26,19 @@ pub(crate) use values::{Joined, Marked, Wrapped, projection};
 /// The one run of a case.
 pub(crate) const RUN: &str = "case";
 
-/// Tells a case on both stores, with programs kept between turns and without: then every turn replays its journal.
+/// Tells a case on both stores: with programs kept between turns, without, when every turn replays its journal, and with
+/// some evicted at random.
 pub(crate) fn on_both(register: impl Fn(Outlast) -> Outlast, story: impl AsyncFn(&Case<'_>)) {
-    for hot in [1_000, 0] {
-        let register = |engine: Outlast| register(engine.hot_runs(hot).grace(Duration::from_secs(1)));
-        let world = World::new();
+    for programs in [Programs::Kept, Programs::Dropped, Programs::Evicted { seed: 1 }] {
+        let register = |engine: Outlast| register(engine.grace(Duration::from_secs(1)));
+        let world = World::new().programs(programs);
         let store = Arc::new(MemoryStore::new(world.clock(), Limits::default()));
-        tell(Case::new(&world, store, &register, format!("in memory, {hot} programs kept")), &story);
-        let world = World::new();
+        tell(Case::new(&world, store, &register, format!("in memory, programs {programs:?}")), &story);
+        let world = World::new().programs(programs);
         let dir = tempfile::tempdir().expect("there is a place for temporary files");
         let options = SqliteOptions { clock: world.clock(), ..SqliteOptions::default() };
         let store = world.block_on(SqliteStore::open(dir.path().join("case.db"), options)).unwrap();
-        tell(Case::new(&world, Arc::new(store), &register, format!("on SQLite, {hot} programs kept")), &story);
+        tell(Case::new(&world, Arc::new(store), &register, format!("on SQLite, programs {programs:?}")), &story);
     }
 }
 

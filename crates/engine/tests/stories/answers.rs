@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::{Ctx, Failure};
+use outlast::{Ctx, Failure, Outlast};
 
-use crate::support::tell;
+use crate::support::{Scene, tell};
 
 type Token = Arc<Mutex<String>>;
 
@@ -32,38 +32,36 @@ async fn handed_out(token: &Token, engine: &outlast::Engine) -> String {
 
 #[test]
 fn a_callback_is_resolved_with_its_token_and_only_once() {
-    let token = Token::default();
-    let shared = token.clone();
-    tell(
-        move |engine| engine.workflow("asks", move |ctx: Ctx, ()| asks(ctx, shared.clone())),
-        async |_, engine| {
-            let run = engine.start("asks", &()).id("a").await.unwrap();
-            let secret = handed_out(&token, &engine).await;
-            let other = engine.run("a").unwrap();
-            let refused = other.resolve_callback("report", "guess", "no").await.unwrap_err();
-            assert_eq!(refused.code(), "not_found", "{refused}");
-            other.heartbeat_callback("report", &secret).await.unwrap();
-            other.resolve_callback("report", &secret, "yes").await.unwrap();
-            assert!(other.fail_callback("report", &secret, Failure::new("late", "no")).await.is_err());
-            assert_eq!(run.result::<String>().await.unwrap(), "yes");
-        },
-    );
+    Scene::play(async |scene| {
+        let token = Token::default();
+        let shared = token.clone();
+        let register = |engine: Outlast| engine.workflow("asks", move |ctx: Ctx, ()| asks(ctx, shared.clone()));
+        let engine = scene.engine(register).await;
+        let run = engine.start("asks", &()).id("a").await.unwrap();
+        let secret = handed_out(&token, &engine).await;
+        let other = engine.run("a").unwrap();
+        let refused = other.resolve_callback("report", "guess", "no").await.unwrap_err();
+        assert_eq!(refused.code(), "not_found", "{refused}");
+        other.heartbeat_callback("report", &secret).await.unwrap();
+        other.resolve_callback("report", &secret, "yes").await.unwrap();
+        assert!(other.fail_callback("report", &secret, Failure::new("late", "no")).await.is_err());
+        assert_eq!(run.result::<String>().await.unwrap(), "yes");
+    });
 }
 
 #[test]
 fn a_callback_can_fail_and_the_workflow_gets_that_error() {
-    let token = Token::default();
-    let shared = token.clone();
-    tell(
-        move |engine| engine.workflow("asks", move |ctx: Ctx, ()| asks(ctx, shared.clone())),
-        async |_, engine| {
-            let run = engine.start("asks", &()).id("a").await.unwrap();
-            let secret = handed_out(&token, &engine).await;
-            let other = engine.run("a").unwrap();
-            other.fail_callback("report", &secret, Failure::new("paper_jam", "no")).await.unwrap();
-            assert_eq!(run.result::<String>().await.unwrap_err().code(), "paper_jam");
-        },
-    );
+    Scene::play(async |scene| {
+        let token = Token::default();
+        let shared = token.clone();
+        let register = |engine: Outlast| engine.workflow("asks", move |ctx: Ctx, ()| asks(ctx, shared.clone()));
+        let engine = scene.engine(register).await;
+        let run = engine.start("asks", &()).id("a").await.unwrap();
+        let secret = handed_out(&token, &engine).await;
+        let other = engine.run("a").unwrap();
+        other.fail_callback("report", &secret, Failure::new("paper_jam", "no")).await.unwrap();
+        assert_eq!(run.result::<String>().await.unwrap_err().code(), "paper_jam");
+    });
 }
 
 async fn two_waits(ctx: Ctx, _: ()) -> outlast::Result<(String, String)> {

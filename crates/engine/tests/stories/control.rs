@@ -22,33 +22,31 @@ async fn tidy(ctx: Ctx, (): ()) -> outlast::Result<()> {
 /// operations."
 #[test]
 fn a_cancelled_run_cleans_up_and_ends_as_cancelled() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("tidy", tidy).hot_runs(hot_runs)).await;
-            let run = engine.start("tidy", &()).id("a").await.unwrap();
-            scene.pass(seconds(60)).await;
-            let begun = scene.world.now();
-            engine.run("a").unwrap().cancel("not needed").await.unwrap();
-            let error = run.result::<()>().await.unwrap_err();
-            assert_eq!(error.code(), "aborted");
-            let took = scene.world.now().since(begun).as_millis();
-            assert!((5_000..5_100).contains(&took), "the cleanup's sleep is slept: {took}");
-            assert_eq!(status(&engine, "a").await, Status::Cancelled);
-            let told: Vec<_> =
-                kinds(&engine, "a").await.into_iter().filter(|kind| *kind != "OPERATION_CANCELLED").collect();
-            let expected = [
-                "TIMER_STARTED",
-                "CANCEL_REQUESTED",
-                "STEP_FINISHED",
-                "TIMER_STARTED",
-                "TIMER_FIRED",
-                "STEP_FINISHED",
-                "RUN_CANCELLED",
-            ];
-            assert_eq!(told, expected);
-            assert_eq!(scene.awaiting("a").await, [], "nothing is left of the first sleep");
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("tidy", tidy)).await;
+        let run = engine.start("tidy", &()).id("a").await.unwrap();
+        scene.pass(seconds(60)).await;
+        let begun = scene.world.now();
+        engine.run("a").unwrap().cancel("not needed").await.unwrap();
+        let error = run.result::<()>().await.unwrap_err();
+        assert_eq!(error.code(), "aborted");
+        let took = scene.world.now().since(begun).as_millis();
+        assert!((5_000..5_100).contains(&took), "the cleanup's sleep is slept: {took}");
+        assert_eq!(status(&engine, "a").await, Status::Cancelled);
+        let told: Vec<_> =
+            kinds(&engine, "a").await.into_iter().filter(|kind| *kind != "OPERATION_CANCELLED").collect();
+        let expected = [
+            "TIMER_STARTED",
+            "CANCEL_REQUESTED",
+            "STEP_FINISHED",
+            "TIMER_STARTED",
+            "TIMER_FIRED",
+            "STEP_FINISHED",
+            "RUN_CANCELLED",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(scene.awaiting("a").await, [], "nothing is left of the first sleep");
+    });
 }
 
 #[test]
@@ -107,36 +105,34 @@ async fn sleep_then_step(ctx: Ctx, (): ()) -> outlast::Result<u32> {
 /// `unified.md`: paused and waiting are two things.
 #[test]
 fn a_paused_run_keeps_what_comes_until_it_is_resumed() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("w", sleep_then_step).hot_runs(hot_runs)).await;
-            let run = engine.start("w", &()).id("a").await.unwrap();
-            let begun = scene.world.now();
-            scene.pass(seconds(1)).await;
-            engine.run("a").unwrap().pause("lunch").await.unwrap();
-            scene.pass(seconds(1)).await;
-            assert_eq!(status(&engine, "a").await, Status::Paused);
-            engine.run("a").unwrap().signal("more", &41, "1").await.unwrap();
-            scene.pass(seconds(120)).await;
-            assert_eq!(kinds(&engine, "a").await, ["TIMER_STARTED", "RUN_PAUSED"], "nothing starts");
-            assert_eq!(status(&engine, "a").await, Status::Paused);
-            engine.run("a").unwrap().resume().await.unwrap();
-            assert_eq!(run.result::<u32>().await.unwrap(), 42);
-            let took = scene.world.now().since(begun).as_millis();
-            assert!((122_000..122_100).contains(&took), "the sleep was over long ago: {took}");
-            let expected = [
-                "TIMER_STARTED",
-                "RUN_PAUSED",
-                "RUN_RESUMED",
-                "TIMER_FIRED",
-                "STEP_FINISHED",
-                "SIGNAL_AWAITED",
-                "SIGNAL_RESOLVED",
-                "RUN_FINISHED",
-            ];
-            assert_eq!(kinds(&engine, "a").await, expected);
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("w", sleep_then_step)).await;
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        let begun = scene.world.now();
+        scene.pass(seconds(1)).await;
+        engine.run("a").unwrap().pause("lunch").await.unwrap();
+        scene.pass(seconds(1)).await;
+        assert_eq!(status(&engine, "a").await, Status::Paused);
+        engine.run("a").unwrap().signal("more", &41, "1").await.unwrap();
+        scene.pass(seconds(120)).await;
+        assert_eq!(kinds(&engine, "a").await, ["TIMER_STARTED", "RUN_PAUSED"], "nothing starts");
+        assert_eq!(status(&engine, "a").await, Status::Paused);
+        engine.run("a").unwrap().resume().await.unwrap();
+        assert_eq!(run.result::<u32>().await.unwrap(), 42);
+        let took = scene.world.now().since(begun).as_millis();
+        assert!((122_000..122_100).contains(&took), "the sleep was over long ago: {took}");
+        let expected = [
+            "TIMER_STARTED",
+            "RUN_PAUSED",
+            "RUN_RESUMED",
+            "TIMER_FIRED",
+            "STEP_FINISHED",
+            "SIGNAL_AWAITED",
+            "SIGNAL_RESOLVED",
+            "RUN_FINISHED",
+        ];
+        assert_eq!(kinds(&engine, "a").await, expected);
+    });
 }
 
 /// "Nothing new starts; executing bodies finish and are fed; then `RUN_PAUSED`."
@@ -212,29 +208,27 @@ async fn ask(ctx: Ctx, (): ()) -> outlast::Result<Decision> {
 /// Seed 003, lines 6, 7 and 13: one decision; whoever comes second gets `approval_lost`.
 #[test]
 fn an_approval_is_decided_once() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("ask", ask).hot_runs(hot_runs)).await;
-            let run = engine.start("ask", &()).id("a").await.unwrap();
-            scene.pass(seconds(1)).await;
-            let handle = engine.run("a").unwrap();
-            let unknown = handle.approve("other", true, None, None).await.unwrap_err();
-            assert_eq!(unknown.code(), "not_found");
-            let first = handle.approve("ship", true, Some("ann"), Some("gladly")).await.unwrap();
-            assert_eq!(first, Delivered::Delivered);
-            let second = handle.approve("ship", false, Some("bob"), None).await.unwrap_err();
-            assert_eq!(second.code(), "approval_lost", "decided, though not yet fed");
-            scene.pass(seconds(1)).await;
-            let third = handle.approve("ship", false, Some("bob"), None).await.unwrap_err();
-            assert_eq!(third.code(), "approval_lost");
-            let decision = run.result::<Decision>().await.unwrap();
-            let (by, feedback) = (Some("ann".to_owned()), Some("gladly".to_owned()));
-            assert_eq!(decision, Decision { approved: true, by, feedback, approval: "ship".to_owned() });
-            let fourth = handle.approve("ship", false, Some("bob"), None).await.unwrap_err();
-            assert_eq!(fourth.code(), "approval_lost", "the run has ended");
-            assert_eq!(journal(&engine, "a").await.len(), 5);
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("ask", ask)).await;
+        let run = engine.start("ask", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let handle = engine.run("a").unwrap();
+        let unknown = handle.approve("other", true, None, None).await.unwrap_err();
+        assert_eq!(unknown.code(), "not_found");
+        let first = handle.approve("ship", true, Some("ann"), Some("gladly")).await.unwrap();
+        assert_eq!(first, Delivered::Delivered);
+        let second = handle.approve("ship", false, Some("bob"), None).await.unwrap_err();
+        assert_eq!(second.code(), "approval_lost", "decided, though not yet fed");
+        scene.pass(seconds(1)).await;
+        let third = handle.approve("ship", false, Some("bob"), None).await.unwrap_err();
+        assert_eq!(third.code(), "approval_lost");
+        let decision = run.result::<Decision>().await.unwrap();
+        let (by, feedback) = (Some("ann".to_owned()), Some("gladly".to_owned()));
+        assert_eq!(decision, Decision { approved: true, by, feedback, approval: "ship".to_owned() });
+        let fourth = handle.approve("ship", false, Some("bob"), None).await.unwrap_err();
+        assert_eq!(fourth.code(), "approval_lost", "the run has ended");
+        assert_eq!(journal(&engine, "a").await.len(), 5);
+    });
 }
 
 /// An approval whose deadline passed is over: a decision that comes later is lost.
@@ -246,7 +240,7 @@ fn a_decision_after_the_deadline_is_lost() {
         Ok(decision.is_some())
     }
     Scene::play(async |scene| {
-        let engine = scene.engine(|engine| engine.workflow("ask", hurry).hot_runs(0)).await;
+        let engine = scene.engine(|engine| engine.workflow("ask", hurry)).await;
         let run = engine.start("ask", &()).id("a").await.unwrap();
         scene.pass(seconds(11)).await;
         let late = engine.run("a").unwrap().approve("ship", true, None, None).await.unwrap_err();

@@ -110,7 +110,7 @@ fn a_decision_and_a_pause_survive_a_crash_at_every_call() {
     async fn ask(ctx: Ctx, (): ()) -> outlast::Result<bool> {
         let decision = ctx.approve("Ship it?").id("ship").await?;
         ctx.sleep(Duration::from_secs(5)).await?;
-        ctx.step("ship", async |_| Ok(decision.approved)).await
+        ctx.step("send", async |_| Ok(decision.approved)).await
     }
     let crashes = crash_everywhere(
         |engine| engine.workflow("ask", ask).workflow("nap", nap),

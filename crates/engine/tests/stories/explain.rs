@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use outlast::testing::Programs;
 use outlast::{Ctx, Engine, Jitter, Outlast, Retry, Standing, Status, WaitsFor};
 use outlast_core::commit::NewRun;
 use outlast_core::id::{Version, WorkflowName};
@@ -104,7 +105,7 @@ fn what_nobody_awaits_yet_is_told_while_the_program_is_kept() {
         ctx.wait_for::<u32>("word").await?;
         nap.await
     }
-    Scene::play(async |scene| {
+    Scene::play_with(Programs::Kept, async |scene| {
         let engine = scene.engine(|engine| engine.workflow("later", later)).await;
         engine.start("later", &()).id("a").await.unwrap();
         scene.pass(seconds(1)).await;

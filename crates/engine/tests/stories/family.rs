@@ -35,21 +35,19 @@ fn a_parent_gets_what_its_child_returns() {
         let child = ctx.child::<u32>("double", &n).id("c").await?;
         Ok(child + ctx.child::<u32>("double", &child).await?)
     }
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| children(engine).workflow("parent", parent).hot_runs(hot_runs)).await;
-            let begun = scene.world.now();
-            let run = engine.start("parent", &3).id("a").await.unwrap();
-            assert_eq!(run.result::<u32>().await.unwrap(), 18);
-            let took = scene.world.now().since(begun).as_millis();
-            assert!((20_000..20_200).contains(&took), "{took}");
-            let expected = ["CHILD_STARTED", "CHILD_FINISHED", "CHILD_STARTED", "CHILD_FINISHED", "RUN_FINISHED"];
-            assert_eq!(kinds(&engine, "a").await, expected);
-            assert_eq!(status(&engine, "c").await, Status::Completed);
-            let view = engine.run("c").unwrap().view().await.unwrap();
-            assert_eq!(view.parent.unwrap().run.as_str(), "a");
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| children(engine).workflow("parent", parent)).await;
+        let begun = scene.world.now();
+        let run = engine.start("parent", &3).id("a").await.unwrap();
+        assert_eq!(run.result::<u32>().await.unwrap(), 18);
+        let took = scene.world.now().since(begun).as_millis();
+        assert!((20_000..20_200).contains(&took), "{took}");
+        let expected = ["CHILD_STARTED", "CHILD_FINISHED", "CHILD_STARTED", "CHILD_FINISHED", "RUN_FINISHED"];
+        assert_eq!(kinds(&engine, "a").await, expected);
+        assert_eq!(status(&engine, "c").await, Status::Completed);
+        let view = engine.run("c").unwrap().view().await.unwrap();
+        assert_eq!(view.parent.unwrap().run.as_str(), "a");
+    });
 }
 
 #[test]
@@ -279,29 +277,23 @@ async fn adder(ctx: Ctx, (sum, keys): (u32, Vec<String>)) -> outlast::Result<(u3
 /// contain the generation." Seed 003, line 7: the same `signal_id` is a success also after the run has been continued.
 #[test]
 fn signals_move_along_with_the_generations() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("adder", adder).hot_runs(hot_runs)).await;
-            let run = engine.start("adder", &(0, Vec::<String>::new())).id("a").await.unwrap();
-            let send = async |n: u32| engine.run("a").unwrap().signal("n", &n, &n.to_string()).await.unwrap();
-            send(1).await;
-            send(10).await;
-            scene.pass(seconds(1)).await;
-            let view = engine.run("a").unwrap().view().await.unwrap();
-            assert_eq!(
-                (view.generation.0, view.status),
-                (2, Status::Waiting),
-                "both were taken, one in each generation"
-            );
-            assert_eq!(send(1).await, Delivered::Duplicate);
-            assert_eq!(kinds(&engine, "a").await, ["SIGNAL_AWAITED"], "a journal of its own");
-            send(100).await;
-            let (sum, keys) = run.result::<(u32, Vec<String>)>().await.unwrap();
-            assert_eq!(sum, 111);
-            assert_eq!(keys, ["default/a/0/key", "default/a/1/key", "default/a/2/key"]);
-            assert_eq!(send(10).await, Delivered::Duplicate, "also after the end");
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("adder", adder)).await;
+        let run = engine.start("adder", &(0, Vec::<String>::new())).id("a").await.unwrap();
+        let send = async |n: u32| engine.run("a").unwrap().signal("n", &n, &n.to_string()).await.unwrap();
+        send(1).await;
+        send(10).await;
+        scene.pass(seconds(1)).await;
+        let view = engine.run("a").unwrap().view().await.unwrap();
+        assert_eq!((view.generation.0, view.status), (2, Status::Waiting), "both were taken, one in each generation");
+        assert_eq!(send(1).await, Delivered::Duplicate);
+        assert_eq!(kinds(&engine, "a").await, ["SIGNAL_AWAITED"], "a journal of its own");
+        send(100).await;
+        let (sum, keys) = run.result::<(u32, Vec<String>)>().await.unwrap();
+        assert_eq!(sum, 111);
+        assert_eq!(keys, ["default/a/0/key", "default/a/1/key", "default/a/2/key"]);
+        assert_eq!(send(10).await, Delivered::Duplicate, "also after the end");
+    });
 }
 
 /// An observer follows a run into its next generations, to its end.

@@ -1,6 +1,7 @@
 //! Stories about code workflows, told in virtual time.
 
 mod answers;
+mod check;
 mod codes;
 mod control;
 mod coordinator;
@@ -10,9 +11,11 @@ mod explain;
 mod family;
 mod fork;
 mod heartbeats;
+mod kit;
 mod limits;
 mod misfits;
 mod pauses;
+mod reliability;
 mod replay;
 mod resume;
 mod steps;

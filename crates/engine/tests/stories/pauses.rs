@@ -51,36 +51,34 @@ fn counted_sleeps(ran: Tally) -> impl FnOnce(Outlast) -> Outlast {
 /// Seed 000, line 5, and lines 2, 4 and 6 on the way: the table row for row, with programs kept and without.
 #[test]
 fn the_table_of_two_sleeps_holds_row_for_row() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let ran = Tally::default();
-            let engine = scene.engine(|engine| counted_sleeps(ran.clone())(engine).hot_runs(hot_runs)).await;
-            let begun = scene.world.now();
-            let run = engine.start("naps", &()).id("a").await.unwrap();
+    Scene::play(async |scene| {
+        let ran = Tally::default();
+        let engine = scene.engine(|engine| counted_sleeps(ran.clone())(engine)).await;
+        let begun = scene.world.now();
+        let run = engine.start("naps", &()).id("a").await.unwrap();
 
-            scene.pass(seconds(1)).await;
-            let first = begun + seconds(5);
-            let row = Pauses { reached: 1, completed: 0, resume_at: Some(first) };
-            assert_eq!(pauses(&engine, "a").await, row, "sleep 1 pauses");
-            assert_eq!(status(&engine, "a").await, Status::Waiting);
-            assert_eq!(timer(&scene.awaiting("a").await), first);
-            assert_eq!(ran.count(), 0);
+        scene.pass(seconds(1)).await;
+        let first = begun + seconds(5);
+        let row = Pauses { reached: 1, completed: 0, resume_at: Some(first) };
+        assert_eq!(pauses(&engine, "a").await, row, "sleep 1 pauses");
+        assert_eq!(status(&engine, "a").await, Status::Waiting);
+        assert_eq!(timer(&scene.awaiting("a").await), first);
+        assert_eq!(ran.count(), 0);
 
-            scene.pass(seconds(5)).await;
-            let second = pauses(&engine, "a").await.resume_at.unwrap();
-            let row = Pauses { reached: 2, completed: 1, resume_at: Some(second) };
-            assert_eq!(pauses(&engine, "a").await, row, "sleep 1 resumes, the step runs, sleep 2 pauses");
-            assert!((15_000..15_050).contains(&second.since(begun).as_millis()), "{second:?}");
-            assert_eq!(timer(&scene.awaiting("a").await), second);
-            assert_eq!(ran.count(), 1, "the step ran");
+        scene.pass(seconds(5)).await;
+        let second = pauses(&engine, "a").await.resume_at.unwrap();
+        let row = Pauses { reached: 2, completed: 1, resume_at: Some(second) };
+        assert_eq!(pauses(&engine, "a").await, row, "sleep 1 resumes, the step runs, sleep 2 pauses");
+        assert!((15_000..15_050).contains(&second.since(begun).as_millis()), "{second:?}");
+        assert_eq!(timer(&scene.awaiting("a").await), second);
+        assert_eq!(ran.count(), 1, "the step ran");
 
-            run.result::<()>().await.unwrap();
-            let row = Pauses { reached: 2, completed: 2, resume_at: None };
-            assert_eq!(pauses(&engine, "a").await, row, "sleep 1 is skipped, sleep 2 resumes, the run completes");
-            assert_eq!(ran.count(), 1, "the step came from the journal");
-            assert_eq!(scene.awaiting("a").await, []);
-        });
-    }
+        run.result::<()>().await.unwrap();
+        let row = Pauses { reached: 2, completed: 2, resume_at: None };
+        assert_eq!(pauses(&engine, "a").await, row, "sleep 1 is skipped, sleep 2 resumes, the run completes");
+        assert_eq!(ran.count(), 1, "the step came from the journal");
+        assert_eq!(scene.awaiting("a").await, []);
+    });
 }
 
 /// The instant of the one timer a run waits for.
@@ -112,7 +110,7 @@ fn fifty_sleeps_are_slept_once_each_also_when_every_wake_replays() {
         let ran = Tally::default();
         let counted = ran.clone();
         let register = |engine: Outlast| {
-            engine.hot_runs(0).workflow("naps", move |ctx: Ctx, (): ()| {
+            engine.workflow("naps", move |ctx: Ctx, (): ()| {
                 let ran = counted.clone();
                 async move {
                     for _ in 0..50 {
@@ -136,41 +134,37 @@ fn fifty_sleeps_are_slept_once_each_also_when_every_wake_replays() {
 /// Seed 000, corrected: "an early or spurious wake before the deadline must not extend the sleep".
 #[test]
 fn an_early_wake_does_not_extend_a_sleep() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| counted_sleeps(Tally::default())(engine).hot_runs(hot_runs)).await;
-            let begun = scene.world.now();
-            let run = engine.start("naps", &()).id("a").await.unwrap();
-            for n in 0..4 {
-                scene.pass(seconds(1)).await;
-                let unrelated = engine.run("a").unwrap().signal("unrelated", &n, &n.to_string()).await.unwrap();
-                assert_eq!(unrelated, Delivered::Buffered);
-                assert_eq!(timer(&scene.awaiting("a").await), begun + seconds(5), "after wake {n}");
-            }
-            run.result::<()>().await.unwrap();
-            let took = scene.world.now().since(begun);
-            assert!((15_000..15_100).contains(&took.as_millis()), "{took:?}");
-            let starts = kinds(&engine, "a").await.iter().filter(|kind| **kind == "TIMER_STARTED").count();
-            assert_eq!(starts, 2, "a deadline is recorded once");
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| counted_sleeps(Tally::default())(engine)).await;
+        let begun = scene.world.now();
+        let run = engine.start("naps", &()).id("a").await.unwrap();
+        for n in 0..4 {
+            scene.pass(seconds(1)).await;
+            let unrelated = engine.run("a").unwrap().signal("unrelated", &n, &n.to_string()).await.unwrap();
+            assert_eq!(unrelated, Delivered::Buffered);
+            assert_eq!(timer(&scene.awaiting("a").await), begun + seconds(5), "after wake {n}");
+        }
+        run.result::<()>().await.unwrap();
+        let took = scene.world.now().since(begun);
+        assert!((15_000..15_100).contains(&took.as_millis()), "{took:?}");
+        let starts = kinds(&engine, "a").await.iter().filter(|kind| **kind == "TIMER_STARTED").count();
+        assert_eq!(starts, 2, "a deadline is recorded once");
+    });
 }
 
 /// Seed 000, corrected: an early wake does not extend a timeout either.
 #[test]
 fn an_early_wake_does_not_extend_the_timeout_of_a_wait() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("wait", patient).hot_runs(hot_runs)).await;
-            let begun = scene.world.now();
-            let run = engine.start("wait", &60).id("a").await.unwrap();
-            scene.pass(seconds(40)).await;
-            engine.run("a").unwrap().signal("unrelated", &1, "1").await.unwrap();
-            assert_eq!(run.result::<Option<u32>>().await.unwrap(), None);
-            let took = scene.world.now().since(begun);
-            assert!((60_000..60_100).contains(&took.as_millis()), "{took:?}");
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("wait", patient)).await;
+        let begun = scene.world.now();
+        let run = engine.start("wait", &60).id("a").await.unwrap();
+        scene.pass(seconds(40)).await;
+        engine.run("a").unwrap().signal("unrelated", &1, "1").await.unwrap();
+        assert_eq!(run.result::<Option<u32>>().await.unwrap(), None);
+        let took = scene.world.now().since(begun);
+        assert!((60_000..60_100).contains(&took.as_millis()), "{took:?}");
+    });
 }
 
 async fn patient(ctx: Ctx, timeout: u64) -> outlast::Result<Option<u32>> {
@@ -249,7 +243,7 @@ fn a_wait_that_has_passed_replays_with_its_payload() {
         Ok(payload)
     }
     Scene::play(async |scene| {
-        let engine = scene.engine(|engine| engine.workflow("wait", wait_then_sleep).hot_runs(0)).await;
+        let engine = scene.engine(|engine| engine.workflow("wait", wait_then_sleep)).await;
         let run = engine.start("wait", &()).id("a").await.unwrap();
         engine.run("a").unwrap().signal("go", &7, "1").await.unwrap();
         assert_eq!(run.result::<Option<u32>>().await.unwrap(), Some(7));
@@ -267,18 +261,16 @@ fn payloads_that_look_like_nothing_are_payloads() {
         }
         Ok(payloads)
     }
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("wait", anything).hot_runs(hot_runs)).await;
-            let run = engine.start("wait", &()).id("a").await.unwrap();
-            let sent = [serde_json::json!(null), serde_json::json!(false), serde_json::json!(0), serde_json::json!("")];
-            for (n, payload) in sent.iter().enumerate() {
-                scene.pass(seconds(1)).await;
-                engine.run("a").unwrap().signal("go", payload, &n.to_string()).await.unwrap();
-            }
-            assert_eq!(run.result::<Vec<serde_json::Value>>().await.unwrap(), sent);
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("wait", anything)).await;
+        let run = engine.start("wait", &()).id("a").await.unwrap();
+        let sent = [serde_json::json!(null), serde_json::json!(false), serde_json::json!(0), serde_json::json!("")];
+        for (n, payload) in sent.iter().enumerate() {
+            scene.pass(seconds(1)).await;
+            engine.run("a").unwrap().signal("go", payload, &n.to_string()).await.unwrap();
+        }
+        assert_eq!(run.result::<Vec<serde_json::Value>>().await.unwrap(), sent);
+    });
 }
 
 /// Seed 000, corrected: "a signal nobody waits for yet is kept"; first in, first out.
@@ -288,17 +280,15 @@ fn early_signals_are_kept_and_taken_in_order() {
         ctx.sleep(seconds(60)).await?;
         Ok((ctx.wait_for("go").await?, ctx.wait_for("go").await?))
     }
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("late", late).hot_runs(hot_runs)).await;
-            let run = engine.start("late", &()).id("a").await.unwrap();
-            for n in 1..=2 {
-                let kept = engine.run("a").unwrap().signal("go", &n, &n.to_string()).await.unwrap();
-                assert_eq!(kept, Delivered::Buffered);
-            }
-            assert_eq!(run.result::<(u32, u32)>().await.unwrap(), (1, 2));
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("late", late)).await;
+        let run = engine.start("late", &()).id("a").await.unwrap();
+        for n in 1..=2 {
+            let kept = engine.run("a").unwrap().signal("go", &n, &n.to_string()).await.unwrap();
+            assert_eq!(kept, Delivered::Buffered);
+        }
+        assert_eq!(run.result::<(u32, u32)>().await.unwrap(), (1, 2));
+    });
 }
 
 /// Seed 000, line 9: "a conditional pause on a recorded step result is valid".
@@ -312,7 +302,7 @@ fn a_pause_may_depend_on_the_result_of_a_step() {
     }
     for (nap, reached, least) in [(true, 2, 61_000), (false, 1, 1_000)] {
         Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("maybe", maybe).hot_runs(0)).await;
+            let engine = scene.engine(|engine| engine.workflow("maybe", maybe)).await;
             let begun = scene.world.now();
             engine.start("maybe", &nap).id("a").await.unwrap().result::<()>().await.unwrap();
             let took = scene.world.now().since(begun).as_millis();

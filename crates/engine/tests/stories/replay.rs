@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use futures_util::future::select;
+use outlast::testing::Programs;
 use outlast::{Ctx, Outlast};
 use tokio::sync::oneshot;
 
@@ -20,7 +21,7 @@ async fn before(ctx: Ctx, (): ()) -> outlast::Result<u32> {
 
 /// A run begins with [`before`] and is woken with other code. It parks and nothing is appended; with the right code it
 /// goes on. Why it parked.
-fn deploy(after: impl FnOnce(Outlast) -> Outlast) -> String {
+fn deploy(after: impl Fn(Outlast) -> Outlast) -> String {
     Scene::play(async |scene| {
         let engine = scene.engine(|engine| engine.workflow("w", before)).await;
         engine.start("w", &()).id("a").await.unwrap();
@@ -28,7 +29,7 @@ fn deploy(after: impl FnOnce(Outlast) -> Outlast) -> String {
         assert_eq!(kinds(&engine, "a").await, ["STEP_FINISHED", "TIMER_STARTED"]);
         engine.shutdown().await;
 
-        let engine = scene.engine(after).await;
+        let engine = scene.engine(&after).await;
         engine.run("a").unwrap().signal("wake", &(), "1").await.unwrap();
         scene.pass(seconds(1)).await;
         let reason = parked(&engine, "a").await;
@@ -55,8 +56,8 @@ fn assert_tells(reason: &str, parts: &[&str]) {
 fn a_step_under_another_name_parks_the_run_before_its_body_runs() {
     static LINE: AtomicU32 = AtomicU32::new(0);
     let ran = Tally::default();
-    let counted = ran.clone();
     let reason = deploy(|engine| {
+        let counted = ran.clone();
         engine.workflow("w", move |ctx: Ctx, (): ()| {
             let ran = counted.clone();
             async move {
@@ -133,11 +134,11 @@ fn a_sleep_of_another_length_parks_the_run() {
 /// Seed 000, line 9: a conditional pause on randomness "is a determinism error that names the index".
 #[test]
 fn a_pause_that_depends_on_chance_is_an_error_that_names_the_index() {
-    Scene::play(async |scene| {
+    Scene::play_with(Programs::Dropped, async |scene| {
         let coin = Tally::default();
         let tossed = coin.clone();
         let register = |engine: Outlast| {
-            engine.hot_runs(0).workflow("w", move |ctx: Ctx, (): ()| {
+            engine.workflow("w", move |ctx: Ctx, (): ()| {
                 let heads = tossed.add() == 1;
                 async move {
                     ctx.step("a", async |_| Ok(1)).await?;
@@ -205,7 +206,8 @@ impl Stranger {
 /// "Any other wake from outside the driver's poll or feed parks the run and says so."
 #[test]
 fn a_thread_that_wakes_the_workflow_parks_the_run() {
-    Scene::play(async |scene| {
+    // A program that was dropped cannot be woken.
+    Scene::play_with(Programs::Kept, async |scene| {
         let stranger = Stranger::default();
         let invited = stranger.clone();
         let register = |engine: Outlast| {

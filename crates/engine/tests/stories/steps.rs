@@ -69,26 +69,24 @@ fn a_back_off_outlasts_its_engine() {
 /// An early wake does not bring the next attempt forward, nor count as one.
 #[test]
 fn a_signal_does_not_shorten_a_back_off() {
-    for hot_runs in [1_000, 0] {
-        Scene::play(async |scene| {
-            let engine = scene.engine(|engine| engine.workflow("w", third_time_lucky).hot_runs(hot_runs)).await;
-            let begun = scene.world.now();
-            let run = engine.start("w", &()).id("a").await.unwrap();
-            scene.pass(seconds(2)).await;
-            engine.run("a").unwrap().signal("unrelated", &1, "1").await.unwrap();
-            scene.pass(seconds(2)).await;
-            assert_eq!(kinds(&engine, "a").await, ["STEP_RETRY_SCHEDULED"]);
-            assert_eq!(run.result::<u32>().await.unwrap(), 3);
-            let took = scene.world.now().since(begun).as_millis();
-            assert!((30_000..30_100).contains(&took), "{took}");
-        });
-    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("w", third_time_lucky)).await;
+        let begun = scene.world.now();
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        scene.pass(seconds(2)).await;
+        engine.run("a").unwrap().signal("unrelated", &1, "1").await.unwrap();
+        scene.pass(seconds(2)).await;
+        assert_eq!(kinds(&engine, "a").await, ["STEP_RETRY_SCHEDULED"]);
+        assert_eq!(run.result::<u32>().await.unwrap(), 3);
+        let took = scene.world.now().since(begun).as_millis();
+        assert!((30_000..30_100).contains(&took), "{took}");
+    });
 }
 
 /// Runs one workflow to its failure: its error, and how often its step was attempted.
-fn fails(register: impl FnOnce(Outlast) -> Outlast) -> (outlast_core::failure::Failure, u32) {
+fn fails(register: impl Fn(Outlast) -> Outlast) -> (outlast_core::failure::Failure, u32) {
     Scene::play(async |scene| {
-        let engine = scene.engine(register).await;
+        let engine = scene.engine(&register).await;
         let run = engine.start("w", &()).id("a").await.unwrap();
         let failure = match run.result::<serde_json::Value>().await {
             Err(EngineError::Failed(failure)) => failure,
@@ -131,7 +129,7 @@ fn the_failure_of_a_step_can_be_caught() {
         Ok(paid.unwrap_err().code().to_owned())
     }
     Scene::play(async |scene| {
-        let engine = scene.engine(|engine| engine.workflow("w", careful).hot_runs(0)).await;
+        let engine = scene.engine(|engine| engine.workflow("w", careful)).await;
         let run = engine.start("w", &()).await.unwrap();
         assert_eq!(run.result::<String>().await.unwrap(), "declined", "also when it is replayed");
     });
@@ -212,7 +210,7 @@ fn a_result_over_the_limit_fails_the_step_once_and_for_all() {
         ctx.step("large", async |_| Ok("x".repeat(1_000))).await
     }
     let limits = Limits { payload_bytes: 1_000, ..Limits::default() };
-    let (failure, attempts) = fails(|engine| engine.workflow("w", large).limits(limits));
+    let (failure, attempts) = fails(|engine| engine.workflow("w", large).limits(limits.clone()));
     assert_eq!((failure.code.as_str(), attempts), ("limit_exceeded", 1));
     assert!(failure.message.contains("1002 bytes, the limit is 1000"), "{failure}");
 }
@@ -223,7 +221,7 @@ fn an_output_over_the_limit_fails_the_run() {
         Ok("x".repeat(1_000))
     }
     let limits = Limits { payload_bytes: 1_000, ..Limits::default() };
-    let (failure, _) = fails(|engine| engine.workflow("w", large).limits(limits));
+    let (failure, _) = fails(|engine| engine.workflow("w", large).limits(limits.clone()));
     assert_eq!(failure.code, "limit_exceeded");
 }
 
@@ -240,21 +238,25 @@ fn a_result_that_is_not_json_fails_the_step_once_and_for_all() {
 /// "A stable idempotency key": `namespace/run/generation/key`, the same for all attempts.
 #[test]
 fn all_attempts_have_the_same_idempotency_key_and_no_other_step_has_it() {
-    async fn keyed(ctx: Ctx, (): ()) -> outlast::Result<(String, String)> {
+    async fn keyed(ctx: Ctx, (): ()) -> outlast::Result<Vec<String>> {
         let body = async |s: outlast::StepContext| match s.attempt() {
             1 => Err(Error::new("flaky", s.idempotency_key())),
             _ => Ok(s.idempotency_key().to_owned()),
         };
-        Ok((ctx.step("pay", body).await?, ctx.step("pay", body).await?))
+        let mut keys = Vec::new();
+        for _ in 0..2 {
+            keys.push(ctx.step("pay", body).await?);
+        }
+        Ok(keys)
     }
     Scene::play(async |scene| {
         let engine = scene.engine(|engine| engine.workflow("w", keyed)).await;
         let run = engine.start("w", &()).id("a").await.unwrap();
-        let (first, second) = run.result::<(String, String)>().await.unwrap();
-        assert_eq!((first.as_str(), second.as_str()), ("default/a/0/pay", "default/a/0/pay#2"));
+        let keys = run.result::<Vec<String>>().await.unwrap();
+        assert_eq!(keys, ["default/a/0/pay", "default/a/0/pay#2"]);
         let journal = journal(&engine, "a").await;
         assert!(
-            matches!(&journal[0], Event::StepRetryScheduled { error, .. } if error.message == first),
+            matches!(&journal[0], Event::StepRetryScheduled { error, .. } if error.message == keys[0]),
             "{journal:?}"
         );
     });
@@ -339,7 +341,7 @@ fn an_at_most_once_step_that_failed_is_tried_again() {
         ctx.step("pay", body).at_most_once().retry(every_ten_seconds(3)).await
     }
     Scene::play(async |scene| {
-        let engine = scene.engine(|engine| engine.workflow("w", flaky).hot_runs(0)).await;
+        let engine = scene.engine(|engine| engine.workflow("w", flaky)).await;
         let run = engine.start("w", &()).id("a").await.unwrap();
         assert_eq!(run.result::<u32>().await.unwrap(), 2);
         let expected = ["STEP_STARTED", "STEP_RETRY_SCHEDULED", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"];
@@ -354,12 +356,12 @@ fn a_step_that_is_recorded_is_not_run_again() {
         let ran = Tally::default();
         let counted = ran.clone();
         let register = |engine: Outlast| {
-            engine.hot_runs(0).workflow("w", move |ctx: Ctx, (): ()| {
+            engine.workflow("w", move |ctx: Ctx, (): ()| {
                 let ran = counted.clone();
                 async move {
-                    let first = ctx.step("count", async |_| Ok(ran.add())).await?;
+                    let first = ctx.step("once", async |_| Ok(ran.add())).await?;
                     ctx.sleep(Duration::from_millis(10)).await?;
-                    let second = ctx.step("count", async |_| Ok(ran.add())).await?;
+                    let second = ctx.step("again", async |_| Ok(ran.add())).await?;
                     Ok::<_, Error>((first, second))
                 }
             })

@@ -1,6 +1,9 @@
 //! What the stories share.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
+mod left;
+
+use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,8 +11,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use outlast::testing::World;
-use outlast::{Ctx, Engine, Outlast, Status};
+use outlast::testing::{Programs, World};
+use outlast::{Checker, Ctx, Engine, Outlast, Status};
 use outlast_core::event::Event;
 use outlast_core::id::{Namespace, RunId, RunKey};
 use outlast_core::limits::Limits;
@@ -17,12 +20,11 @@ use outlast_core::time::Timestamp;
 use outlast_store::faults::{Fault, FaultStore, Plan};
 use outlast_store::{Awaited, MemoryStore, Store};
 
-/// Tells a story in a world of its own.
-pub(crate) fn tell<T>(register: impl FnOnce(Outlast) -> Outlast, story: impl AsyncFnOnce(&World, Engine) -> T) -> T {
-    let world = World::new();
-    world.block_on(async {
-        let engine = register(world.engine()).start().await.expect("an engine in memory starts");
-        story(&world, engine).await
+/// Tells a story to one engine, in every way; see [`Scene::play`].
+pub(crate) fn tell<T>(register: impl Fn(Outlast) -> Outlast, story: impl AsyncFn(&World, Engine) -> T) -> T {
+    Scene::play(async |scene| {
+        let engine = scene.engine(&register).await;
+        story(&scene.world, engine).await
     })
 }
 
@@ -57,24 +59,57 @@ pub(crate) const fn seconds(seconds: u64) -> Duration {
 pub(crate) struct Scene {
     pub(crate) world: World,
     pub(crate) store: Arc<MemoryStore>,
+    /// The code of its engines.
+    code: RefCell<Vec<Checker>>,
 }
 
 impl Scene {
-    /// Plays a story.
-    pub(crate) fn play<T>(story: impl AsyncFnOnce(&Scene) -> T) -> T {
-        let scene = Scene::new();
-        scene.world.block_on(story(&scene))
+    /// Plays a story with programs of suspended runs kept, dropped, and evicted at random. What is in the store afterwards
+    /// is the same each time, and the code can replay it. What the story returns is what it returned first.
+    pub(crate) fn play<T>(story: impl AsyncFn(&Scene) -> T) -> T {
+        let (told, kept) = Scene::play_once(Programs::Kept, &story);
+        for programs in [Programs::Dropped, Programs::Evicted { seed: 1 }, Programs::Evicted { seed: 2 }] {
+            let (_, left) = Scene::play_once(programs, &story);
+            assert!(
+                left == kept,
+                "with programs {programs:?} the story went another way. Kept:\n{}\nThis way:\n{}",
+                kept.join(""),
+                left.join("")
+            );
+        }
+        told
+    }
+
+    /// Plays a story that is about one of these ways, and goes another way otherwise.
+    pub(crate) fn play_with<T>(programs: Programs, story: impl AsyncFn(&Scene) -> T) -> T {
+        Scene::play_once(programs, story).0
+    }
+
+    /// Plays a story, and says what is left in the store.
+    fn play_once<T>(programs: Programs, story: impl AsyncFn(&Scene) -> T) -> (T, Vec<String>) {
+        let scene = Scene::on(World::new().programs(programs));
+        scene.world.block_on(async {
+            let told = story(&scene).await;
+            let code = scene.code.take();
+            let left = left::runs(&*scene.store, &code).await;
+            (told, left)
+        })
     }
 
     pub(crate) fn new() -> Scene {
-        let world = World::new();
+        Scene::on(World::new())
+    }
+
+    fn on(world: World) -> Scene {
         let store = Arc::new(MemoryStore::new(world.clock(), Limits::default()));
-        Scene { world, store }
+        Scene { world, store, code: RefCell::default() }
     }
 
     /// An engine on the store.
     pub(crate) async fn engine(&self, register: impl FnOnce(Outlast) -> Outlast) -> Engine {
-        register(self.world.engine_on(self.store.clone())).start().await.unwrap()
+        let engine = register(self.world.engine_on(self.store.clone()));
+        self.code.borrow_mut().push(engine.checker());
+        engine.start().await.unwrap()
     }
 
     /// Lets time pass: an engine of its own sleeps so long.

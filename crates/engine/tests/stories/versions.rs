@@ -4,6 +4,8 @@
 use std::pin::pin;
 
 use futures_util::future::{Either, select};
+use std::sync::Arc;
+
 use outlast::{Ctx, Engine, Outlast, Status, Workflow};
 use outlast_core::id::NodeId;
 use outlast_store::Store;
@@ -100,15 +102,17 @@ fn a_run_whose_version_stays_away_is_parked_and_goes_on_after_a_deploy_and_an_un
 /// A run is ready for hours because its node has no room: the node is alive, so it is healthy.
 #[test]
 fn a_run_that_waits_for_room_on_a_live_node_is_not_parked() {
-    static ROOM: Semaphore = Semaphore::const_new(0);
-    async fn busy(ctx: Ctx, (): ()) -> outlast::Result<()> {
+    async fn busy(ctx: Ctx, room: Arc<Semaphore>) -> outlast::Result<()> {
         let body = async |_| {
-            let _ = ROOM.acquire().await;
+            let _ = room.acquire().await;
             Ok(())
         };
         ctx.step("busy", body).await
     }
     Scene::play(async |scene| {
+        let room = Arc::new(Semaphore::new(0));
+        let within = room.clone();
+        let busy = move |ctx: Ctx, (): ()| busy(ctx, within.clone());
         let after = scene.engine(new).await;
         let full = scene.engine(|engine| old(engine).workflow("busy", busy).runs_max(1)).await;
         full.start("busy", &()).id("busy").await.unwrap();
@@ -116,7 +120,7 @@ fn a_run_that_waits_for_room_on_a_live_node_is_not_parked() {
         scene.pass(seconds(10 * NAP)).await;
         let view = scene.store.get(key("a")).await.unwrap();
         assert_eq!((view.status, view.ready), (Status::Queued, true), "{view:?}");
-        ROOM.add_permits(1);
+        room.add_permits(1);
         assert_eq!(full.run("a").unwrap().result::<String>().await.unwrap(), "by the first version");
         drop(after);
     });
@@ -125,16 +129,18 @@ fn a_run_that_waits_for_room_on_a_live_node_is_not_parked() {
 /// Neither asleep nor in a body is a run parked, however long that takes.
 #[test]
 fn a_run_that_is_driven_or_asleep_is_not_affected() {
-    static BODY: Semaphore = Semaphore::const_new(0);
-    async fn long(ctx: Ctx, (): ()) -> outlast::Result<()> {
+    async fn long(ctx: Ctx, gate: Arc<Semaphore>) -> outlast::Result<()> {
         let body = async |_| {
-            let _ = BODY.acquire().await;
+            let _ = gate.acquire().await;
             Ok(())
         };
         ctx.sleep(seconds(10 * NAP)).await?;
         ctx.step("long", body).await
     }
     Scene::play(async |scene| {
+        let gate = Arc::new(Semaphore::new(0));
+        let within = gate.clone();
+        let long = move |ctx: Ctx, (): ()| long(ctx, within.clone());
         let after = scene.engine(new).await;
         let engine = scene.engine(|engine| node(engine, "long").workflow("long", long)).await;
         let run = engine.start("long", &()).id("a").await.unwrap();
@@ -142,7 +148,7 @@ fn a_run_that_is_driven_or_asleep_is_not_affected() {
         assert_eq!(status(&after, "a").await, Status::Waiting, "asleep");
         scene.pass(seconds(10 * NAP)).await;
         assert_eq!(status(&after, "a").await, Status::Running, "in its body");
-        BODY.add_permits(1);
+        gate.add_permits(1);
         run.result::<()>().await.unwrap();
     });
 }

@@ -1,0 +1,79 @@
+//! Timers and clocks.
+#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
+
+use std::sync::Arc;
+
+use outlast::testing::journal;
+use outlast::{Ctx, Engine};
+use outlast_core::limits::Limits;
+use outlast_store::{Clock, ManualClock, MemoryStore, Store};
+
+use crate::support::{Scene, seconds};
+
+const MINUTE_MS: i64 = 60_000;
+
+async fn three_naps(ctx: Ctx, (): ()) -> outlast::Result<()> {
+    for _ in 0..3 {
+        ctx.sleep(seconds(60)).await?;
+    }
+    Ok(())
+}
+
+/// Row 3: the wall clock steps back after a timer was dispatched, and the timer is dropped. Here the store's clock goes
+/// forward, timers fall due, and before anybody looks at them it goes back, not quite as far or farther; each sleep ends
+/// once.
+#[test]
+fn row_3_a_clock_that_steps_back_drops_no_timer() {
+    for back in [MINUTE_MS, 15 * MINUTE_MS, 30 * MINUTE_MS, 60 * MINUTE_MS] {
+        Scene::play(async |scene| {
+            let clock = ManualClock::at(6_000 * MINUTE_MS);
+            let store = Arc::new(MemoryStore::new(Clock::Manual(clock.clone()), Limits::default()));
+            let engine = scene.world.engine_on(store.clone()).workflow("naps", three_naps).start().await.unwrap();
+            engine.start("naps", &()).id("a").await.unwrap();
+            for _ in 0..3 {
+                scene.pass(seconds(3_600)).await;
+                clock.advance(30 * MINUTE_MS);
+                assert_eq!(store.sweep(10).await.unwrap().fired, 1, "one sleep is due");
+                clock.advance(-back);
+            }
+            scene.pass(seconds(3_600)).await;
+            three_naps_were_slept(&engine).await;
+        });
+    }
+}
+
+async fn three_naps_were_slept(engine: &Engine) {
+    journal(&engine.run("a").unwrap()).await.unwrap().shows(&[
+        "TIMER_STARTED __sleep-0",
+        "TIMER_FIRED __sleep-0",
+        "TIMER_STARTED __sleep-1",
+        "TIMER_FIRED __sleep-1",
+        "TIMER_STARTED __sleep-2",
+        "TIMER_FIRED __sleep-2",
+        "RUN_FINISHED",
+    ]);
+}
+
+/// Row 8: a pooled actor is used for another run in the middle of its work, and the wrong run is acknowledged. Here few
+/// programs are kept for many runs that wake together; each comes to its own end.
+#[test]
+fn row_8_programs_that_are_kept_are_not_taken_for_one_another() {
+    async fn counts(ctx: Ctx, n: u32) -> outlast::Result<Vec<u32>> {
+        let mut counted = Vec::new();
+        for k in 0..3 {
+            ctx.sleep(seconds(10)).await?;
+            counted.push(ctx.step("count", async |_| Ok(n * 10 + k)).await?);
+        }
+        Ok(counted)
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("counts", counts).hot_runs(3)).await;
+        let mut runs = Vec::new();
+        for n in 0..20 {
+            runs.push((n, engine.start("counts", &n).id(&format!("run {n}")).await.unwrap()));
+        }
+        for (n, run) in runs {
+            assert_eq!(run.result::<Vec<u32>>().await.unwrap(), [n * 10, n * 10 + 1, n * 10 + 2]);
+        }
+    });
+}
