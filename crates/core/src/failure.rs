@@ -38,6 +38,18 @@ pub mod code {
     pub const LIMIT_EXCEEDED: &str = "limit_exceeded";
     /// The author's code panicked.
     pub const PANIC: &str = "panic";
+    /// The database refused a statement of a transaction.
+    pub const SQL_ERROR: &str = "sql_error";
+    /// A statement is not allowed inside a transaction: transaction control, session settings, Outlast's own tables.
+    pub const SQL_DENIED: &str = "sql_denied";
+    /// A value of a row, or a parameter, does not have the type that was asked for.
+    pub const SQL_TYPE: &str = "sql_type";
+    /// A transaction took longer than its store allows.
+    pub const TRANSACTION_TIMEOUT: &str = "transaction_timeout";
+    /// A transaction waited for something else than its own statements, or its `Tx` was used after its end.
+    pub const TRANSACTION_MISUSED: &str = "transaction_misused";
+    /// The store has no SQL, and so no transactions.
+    pub const TRANSACTIONS_UNSUPPORTED: &str = "transactions_unsupported";
 }
 
 /// An error as it is recorded.

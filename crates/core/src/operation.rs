@@ -189,6 +189,13 @@ pub enum Operation {
         /// Which step.
         key: Key,
     },
+    /// Begin a step whose body runs inside the store, in one transaction with the record of its outcome.
+    StartTransaction {
+        /// Its identity.
+        key: Key,
+        /// When to try again.
+        retry: Retry,
+    },
     /// Record that a step's body, or the check of a condition, returned.
     FinishStep {
         /// Which step.
@@ -374,6 +381,7 @@ impl Operation {
         match self {
             Operation::StartStep { key, .. }
             | Operation::Heartbeat { key }
+            | Operation::StartTransaction { key, .. }
             | Operation::FinishStep { key, .. }
             | Operation::FailStep { key, .. }
             | Operation::StartTimer { key, .. }
@@ -399,7 +407,7 @@ impl Operation {
     /// The kind of operation it starts; none for requests that start nothing.
     pub fn starts(&self) -> Option<OperationKind> {
         match self {
-            Operation::StartStep { .. } => Some(OperationKind::Step),
+            Operation::StartStep { .. } | Operation::StartTransaction { .. } => Some(OperationKind::Step),
             Operation::StartTimer { .. } => Some(OperationKind::Timer),
             Operation::AwaitSignal { .. } => Some(OperationKind::Signal),
             Operation::RequestApproval { .. } => Some(OperationKind::Approval),

@@ -18,7 +18,7 @@ pub use recording::Recording;
 pub use runs::CheckedRun;
 
 use crate::code::Workflow;
-use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stands};
+use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stands, Transactions};
 use crate::registry::Registry;
 use crate::token::Secret;
 
@@ -129,7 +129,8 @@ impl Checker {
         if !self.registry.knows(&identity.workflow, &identity.version) {
             return Err(ReplayError::NoCode { workflow: identity.workflow, version: identity.version });
         }
-        let program = self.registry.program(&identity, recording.input.clone(), &self.settings, None);
+        let transactions = Transactions::default();
+        let program = self.registry.program(&identity, recording.input.clone(), &self.settings, &transactions, None);
         let program = program.map_err(ReplayError::Unsound)?;
         let now = recording.events.last().map_or(Timestamp::EPOCH, |record| record.at);
         let restored = Restored {
@@ -138,6 +139,7 @@ impl Checker {
             events: recording.events[..facts].to_vec(),
             inbox: Vec::new(),
             program,
+            transactions,
             waker: Waker::noop().clone(),
             settings: Arc::clone(&self.settings),
             hints: Hints::default(),

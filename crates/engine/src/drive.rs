@@ -15,6 +15,7 @@ mod request;
 mod run;
 mod table;
 mod terminate;
+mod transaction;
 
 pub(crate) use end::OpenChild;
 pub(crate) use inbox::{AnswerMeta, ControlMeta};
@@ -24,3 +25,4 @@ pub(crate) use request::{approval_meta, derived_child_id};
 pub(crate) use run::{Applied, Hints, Identity, Moment, Restored, Run, Settings, Stands, Stop};
 pub use table::OperationInfo;
 pub(crate) use terminate::Termination;
+pub(crate) use transaction::{Body as TransactionBody, Transactions};

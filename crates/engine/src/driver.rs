@@ -9,6 +9,7 @@ mod calls;
 mod hot;
 mod ready;
 mod terminate;
+mod transactions;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -30,7 +31,7 @@ use self::hot::Hot;
 use self::ready::{Ready, RunNo};
 pub(crate) use self::terminate::{Terminate, Terminated};
 use crate::board::Board;
-use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stop};
+use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stop, Transactions};
 use crate::host::{SendFuture, Time};
 use crate::registry::Registry;
 
@@ -344,14 +345,15 @@ impl Driver {
             version: owned.version.clone(),
             parent: owned.parent.clone(),
         };
-        let runtime = self.time.host().runtime();
-        let program = self.registry.program(&identity, loaded.input, &self.settings, runtime)?;
+        let (runtime, transactions) = (self.time.host().runtime(), Transactions::default());
+        let program = self.registry.program(&identity, loaded.input, &self.settings, &transactions, runtime)?;
         let restored = Restored {
             identity,
             fence: owned.fence,
             events: loaded.events,
             inbox: loaded.inbox,
             program,
+            transactions,
             waker: self.ready.waker(no),
             settings: Arc::clone(&self.settings),
             hints,
@@ -405,7 +407,10 @@ impl Driver {
                     let identity = run.identity();
                     self.board.publish(&identity.run, identity.generation, emitted);
                 }
-                if self.draining {
+                if let Some(transact) = run.take_transaction() {
+                    self.board.sending(&transact.commit.run, transact.commit.expected);
+                    self.under_way.push(self.calls.transact(no, transact));
+                } else if self.draining {
                     self.give_back_if_idle(no);
                 }
             }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 
 use outlast_core::failure::{Failure, code};
+use outlast_store::TxError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -104,10 +105,14 @@ impl Error {
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        // A `Failure` is an error too, and must keep its code: this is the only way to tell inside a blanket impl.
+        // These are errors too, and must keep their codes: this is the only way to tell inside a blanket impl.
         let mut error = Some(error);
-        if let Some(failure) = (&mut error as &mut dyn Any).downcast_mut::<Option<Failure>>().and_then(Option::take) {
+        let known: &mut dyn Any = &mut error;
+        if let Some(failure) = known.downcast_mut::<Option<Failure>>().and_then(Option::take) {
             return Error(Box::new(failure));
+        }
+        if let Some(error) = known.downcast_mut::<Option<TxError>>().and_then(Option::take) {
+            return Error(Box::new(error.into()));
         }
         let message = error.as_ref().map_or_else(String::new, |error| with_sources(error));
         Error(Box::new(Failure::new(code::ERROR, message)))

@@ -35,6 +35,7 @@ pub use outlast_core::failure::Failure;
 pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
 pub use outlast_store::{Awaited, Cursor, Delivered, Page, RunView};
+pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
 
 /// The README's example compiles.
 #[cfg(doctest)]

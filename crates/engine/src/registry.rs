@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::client::EngineError;
 use crate::code::{CodeProgram, Registered, RunInfo};
-use crate::drive::{Identity, Settings};
+use crate::drive::{Identity, Settings, Transactions};
 
 /// The workflows an engine knows.
 #[derive(Clone, Default)]
@@ -66,6 +66,7 @@ impl Registry {
         identity: &Identity,
         input: Bytes,
         settings: &Arc<Settings>,
+        transactions: &Transactions,
         runtime: Option<Handle>,
     ) -> Result<Box<dyn Program>, String> {
         let Identity { run, generation, workflow, version, .. } = identity;
@@ -83,6 +84,7 @@ impl Registry {
             workflow: workflow.clone(),
             version: version.clone(),
             tokens: Arc::new(move |key| (settings.token)(&owner, generation, key)),
+            transactions: transactions.clone(),
         };
         Ok(Box::new(CodeProgram::new(definition, info, input, runtime)))
     }

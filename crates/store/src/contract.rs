@@ -53,6 +53,7 @@ mod signals;
 mod snapshots;
 mod tasks;
 mod timers;
+mod transactions;
 mod waits;
 mod wakes;
 
@@ -251,6 +252,7 @@ pub fn cases() -> Vec<Case> {
         queries::cases(),
         schedules::cases(),
         retention::cases(),
+        transactions::cases(),
     ]
     .concat()
 }

@@ -124,6 +124,9 @@ pub enum StoreError {
     /// The settings do not make sense.
     #[error("{0}")]
     Settings(String),
+    /// The store has no SQL, and so no transactions.
+    #[error("this store has no SQL, and so no transactions; open the engine on SQLite or PostgreSQL")]
+    Unsupported,
     /// The store could not work. Every call but `commit` is safe to repeat; `commit` says so itself.
     #[error("the store is unavailable: {message}; {}", trouble.hint())]
     Unavailable {

@@ -31,7 +31,7 @@ use outlast_core::record::Record;
 use crate::{
     Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Delivered, Excerpt,
     Filter, Fire, Fired, Lease, Load, Loaded, Page, Release, Resolution, Retained, Retention, RunView, Schedule, Store,
-    StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Trouble,
+    StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted, Trouble,
 };
 
 /// In which way a call fails.
@@ -39,12 +39,12 @@ use crate::{
 pub enum Fault {
     /// Nothing is applied, and the caller gets an error.
     NotApplied {
-        /// Only for `commit`: whether its sender is left in doubt ([`CommitError::Unknown`], which resolves to
+        /// Only for `commit` and `transact`: whether its sender is left in doubt ([`CommitError::Unknown`], which resolves to
         /// [`Resolution::NotApplied`]) instead of being told.
         in_doubt: bool,
     },
-    /// Everything is applied, but the caller gets an error; a `commit` gets [`CommitError::Unknown`], which resolves
-    /// to [`Resolution::Applied`].
+    /// Everything is applied, but the caller gets an error; a `commit` or `transact` gets [`CommitError::Unknown`],
+    /// which resolves to [`Resolution::Applied`].
     AppliedThenError,
     /// Everything is applied, but nobody learns of it: this call and every later one says that the store is closed.
     AppliedThenCrash,
@@ -176,7 +176,7 @@ impl FaultStore {
         self.state().crashed = true;
     }
 
-    /// Every call but `commit`: they differ in their answer's shape only.
+    /// Every call but `commit` and `transact`: they differ in their answer's shape only.
     fn pass<'a, T, C>(&'a self, name: &'static str, items: usize, call: C) -> BoxFuture<'a, T>
     where
         T: Answer + Send + 'a,
@@ -232,6 +232,32 @@ impl FaultStore {
                 answers.iter().enumerate().map(doubt).collect()
             }
             Fate::Dead => not_applied(&dead(), items),
+        }
+    }
+
+    /// As [`FaultStore::pass_commit`], for a transaction.
+    async fn pass_transact(&self, transact: Transact) -> Result<Transacted, CommitError> {
+        let _under_way = self.enter();
+        match self.begin("transact") {
+            Fate::Pass => {
+                let answer = self.inner.transact(transact).await;
+                if self.has_crashed() { Err(CommitError::NotApplied(dead())) } else { answer }
+            }
+            Fate::Fail { call, fault: Fault::NotApplied { in_doubt: false } } => {
+                Err(CommitError::NotApplied(injected(call)))
+            }
+            Fate::Fail { call, fault: Fault::NotApplied { in_doubt: true } } => {
+                Err(self.doubt(call, 0, Resolution::NotApplied))
+            }
+            Fate::Fail { call, fault: fault @ (Fault::AppliedThenError | Fault::AppliedThenCrash) } => {
+                let answer = self.inner.transact(transact).await;
+                if fault == Fault::AppliedThenCrash {
+                    self.crash();
+                }
+                let applied = matches!(answer, Ok(Transacted::Committed(_)));
+                Err(self.doubt(call, 0, if applied { Resolution::Applied } else { Resolution::NotApplied }))
+            }
+            Fate::Dead => Err(CommitError::NotApplied(dead())),
         }
     }
 
@@ -313,6 +339,10 @@ impl Store for FaultStore {
 
     fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {
         Box::pin(self.pass_commit(commits))
+    }
+
+    fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {
+        Box::pin(self.pass_transact(transact))
     }
 
     fn resolve(&self, txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>> {

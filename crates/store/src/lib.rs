@@ -19,6 +19,9 @@ mod postgres;
 mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+// Without a store that has SQL nobody runs statements.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+mod transact;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -35,6 +38,7 @@ pub use memory::MemoryStore;
 pub use postgres::{PostgresOptions, PostgresStore, Tls};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
+pub use transact::{Column, FromSqlValue, Row, SqlValue, Transact, Transacted, Tx, TxBody, TxError};
 
 /// A boxed future, so that the engine can hold an `Arc<dyn Store>`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -69,6 +73,12 @@ pub trait Store: Send + Sync + 'static {
     fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>>;
     /// Applies the output of turns. When it answers `Committed`, it is durable.
     fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>>;
+    /// Runs an author's SQL and appends what it gives, in one transaction of the store's own database. Once it has begun
+    /// it ends by itself, whether or not somebody waits for it.
+    fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {
+        let _ = transact;
+        Box::pin(async { Err(CommitError::NotApplied(StoreError::Unsupported)) })
+    }
     /// Says what became of a transaction whose reply was lost, and forbids it to happen later.
     fn resolve(&self, txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>>;
     /// Gives runs back without appending.

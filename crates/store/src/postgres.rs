@@ -4,6 +4,7 @@
 //! write and commit. Claims skip what others hold. All database work happens in tasks the store owns, so dropping a
 //! caller's future never leaves a connection in the middle of anything.
 
+mod authors;
 mod claim;
 mod decode;
 mod failure;
@@ -48,8 +49,9 @@ use tokio_postgres::Row;
 use crate::{
     Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
     Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Pick, Release, Resolution, Retained, Retention, RunView,
-    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Trouble,
+    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted, Trouble,
 };
+use authors::Authors;
 use failure::Failure;
 use group::Queue;
 use hint::Hints;
@@ -118,6 +120,7 @@ impl Drop for Inner {
 /// What all parts of the store share.
 struct Core {
     pool: Pool,
+    authors: Authors,
     clock: Clock,
     limits: Limits,
     namespaces: Namespaces,
@@ -170,12 +173,14 @@ impl PostgresStore {
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<PostgresStore, StoreError> {
         options.check()?;
         let config = session::config(url, &options)?;
-        let pool = session::pool(config.clone(), &options)?;
+        let pool = session::pool(config.clone(), &options, options.connections)?;
+        let authors = Authors::new(config.clone(), &options)?;
         let runtime = Handle::try_current()
             .map_err(|_| StoreError::Settings("connect to PostgreSQL inside a Tokio runtime".to_owned()))?;
         migrate::migrate(&pool, options.schema.as_deref(), migrate::MIGRATIONS).await?;
         let core = Arc::new(Core {
             pool,
+            authors,
             clock: options.clock.clone(),
             limits: options.limits.clone(),
             namespaces: Namespaces::default(),
@@ -258,6 +263,12 @@ impl Store for PostgresStore {
 
     fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {
         Box::pin(self.inner.queue.submit(commits))
+    }
+
+    fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {
+        // What became of it is an answer, also where it is not one of the store's errors.
+        let ended = self.own(|core| async move { Ok(authors::transact(&core, &transact).await) });
+        Box::pin(async move { ended.await? })
     }
 
     fn resolve(&self, txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>> {

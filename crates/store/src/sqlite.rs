@@ -3,6 +3,7 @@
 mod claim;
 mod decode;
 mod error;
+mod guard;
 #[cfg(test)]
 mod plans;
 mod query;
@@ -12,6 +13,7 @@ mod rows;
 mod schema;
 mod serve;
 mod statements;
+mod transact;
 mod writer;
 
 use std::path::Path;
@@ -25,6 +27,7 @@ use outlast_core::limits::Limits;
 use outlast_core::record::Record;
 use rusqlite::params;
 
+use self::guard::Guard;
 use self::query::Query;
 use self::readers::ReaderQueue;
 use self::rows::{Names, SqliteRows};
@@ -35,7 +38,7 @@ use crate::rows::{Fault, Rows};
 use crate::{
     Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
     Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Release, Resolution, Retained, Retention, RunView,
-    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView,
+    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted,
 };
 
 /// How to open a file.
@@ -49,11 +52,23 @@ pub struct SqliteOptions {
     pub readers: usize,
     /// The most bytes the file may have; beyond, writes answer as on a full disk until rows are deleted.
     pub bytes_max: Option<u64>,
+    /// How long a transaction of an author may hold up the writer, in real time. One that takes longer is rolled back and
+    /// fails with the code `transaction_timeout`, which may be retried.
+    pub transaction_limit: Duration,
 }
+
+/// How long a transaction may take unless the options say otherwise.
+const TRANSACTION_LIMIT: Duration = Duration::from_millis(250);
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        SqliteOptions { clock: Clock::System, limits: Limits::default(), readers: 2, bytes_max: None }
+        SqliteOptions {
+            clock: Clock::System,
+            limits: Limits::default(),
+            readers: 2,
+            bytes_max: None,
+            transaction_limit: TRANSACTION_LIMIT,
+        }
     }
 }
 
@@ -71,6 +86,7 @@ impl Default for SqliteOptions {
 pub struct SqliteStore {
     limits: Arc<Limits>,
     clock: Clock,
+    guard: Arc<Guard>,
     /// Both end before the threads are joined: that is what ends the threads.
     queues: Option<(WriterQueue, ReaderQueue)>,
     threads: Vec<JoinHandle<()>>,
@@ -97,6 +113,9 @@ impl SqliteStore {
             schema::limit_size(&connection, bytes)?;
         }
         schema::end_old_leases(&connection)?;
+        let guard = schema::own_names()
+            .and_then(|own| Guard::install(&mut connection, own, options.transaction_limit))
+            .map_err(|error| error::store_error(&error))?;
         let (reader_queue, questions) = readers::queue();
         let mut threads = Vec::new();
         for _ in 0..options.readers.max(1) {
@@ -110,7 +129,7 @@ impl SqliteStore {
             drop(lock);
         })?);
         let queues = Some((writer_queue, reader_queue));
-        Ok(SqliteStore { limits: Arc::new(options.limits), clock: options.clock, queues, threads })
+        Ok(SqliteStore { limits: Arc::new(options.limits), clock: options.clock, guard, queues, threads })
     }
 
     fn writer(&self) -> Result<WriterQueue, StoreError> {
@@ -247,6 +266,14 @@ impl Store for SqliteStore {
                 commits.iter().map(|commit| answer(commit_one(rows, commit, &limits))).collect()
             };
             writer.run(work).await.unwrap_or_else(|error| repeat(&CommitError::NotApplied(error), count))
+        })
+    }
+
+    fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {
+        let job = transact::Job::new(transact, Arc::clone(&self.limits), Arc::clone(&self.guard));
+        Box::pin(async move {
+            let (writer, running) = (self.writer()?, job.clone());
+            job.ended(writer.run(move |rows| running.run(rows)).await)
         })
     }
 

@@ -20,6 +20,7 @@ use super::panics::guard;
 use super::scope::StartedScope;
 use super::shared::Shared;
 use super::workflow::{Definition, Execution};
+use crate::drive::Transactions;
 use crate::error::Result;
 
 /// How often a workflow may wake itself after one fact. A loop that only yields would keep its thread for ever.
@@ -34,6 +35,8 @@ pub(crate) struct RunInfo {
     pub(crate) version: Version,
     /// Makes the token of the callback with this key.
     pub(crate) tokens: Arc<dyn Fn(&Key) -> String + Send + Sync>,
+    /// Where the closures of transactions are left.
+    pub(crate) transactions: Transactions,
 }
 
 /// A workflow function, as the driver sees it: facts in, requests out.

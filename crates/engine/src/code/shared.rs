@@ -343,6 +343,7 @@ impl Shared {
         self.end_attempt(loose.attempt);
         let body = self.state.borrow_mut().bodies.remove(key);
         drop(body);
+        self.info.transactions.remove(key);
         for waker in loose.wakers.into_iter().flatten() {
             waker.wake();
         }

@@ -179,6 +179,7 @@ impl Run {
             }
             // Taken note of when they were admitted.
             Operation::StartStep { .. }
+            | Operation::StartTransaction { .. }
             | Operation::CheckCondition { .. }
             | Operation::Await { .. }
             | Operation::Heartbeat { .. } => Ok(()),
@@ -435,14 +436,17 @@ impl Run {
         // A body whose outcome is recorded is settled by its fact; any other runs when replay is over.
         let settled = recorded.is_some_and(|recorded| !self.journal.is_open(&recorded.key));
         let body = if settled { Body::Idle } else { Body::Wanted };
+        let in_store = matches!(operation, Operation::StartTransaction { .. });
         let code = |retry: Retry, timeout, heartbeat, at_most_once| {
-            Detail::Code(Code { retry, timeout, heartbeat, at_most_once, attempts: 0, body, due_item: None })
+            Detail::Code(Code { retry, timeout, heartbeat, at_most_once, in_store, attempts: 0, body, due_item: None })
         };
         match operation {
             Operation::StartStep { retry, timeout, heartbeat, at_most_once, .. } => {
                 code(*retry, *timeout, *heartbeat, *at_most_once)
             }
-            Operation::CheckCondition { retry, .. } => code(*retry, None, None, false),
+            Operation::StartTransaction { retry, .. } | Operation::CheckCondition { retry, .. } => {
+                code(*retry, None, None, false)
+            }
             Operation::AwaitSignal { name, .. } => Detail::Signal { name: name.clone() },
             Operation::StartChild { on_close, detached, .. } => {
                 Detail::Child { child: self.child_id(operation), on_close: *on_close, detached: *detached }

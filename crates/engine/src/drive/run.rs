@@ -18,6 +18,7 @@ use outlast_core::operation::{Location, Operation, OperationKind, Operations, Pr
 use outlast_core::program::{Input, Program, Progress};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
+use outlast_store::Transact;
 use thiserror::Error;
 
 use super::draft::Draft;
@@ -26,6 +27,7 @@ use super::inbox::Inbox;
 use super::lifecycle::Lifecycle;
 use super::mismatch::{self, Mismatch};
 use super::table::{OperationInfo, Table};
+use super::transaction::{Transactions, UnderWay};
 
 pub(crate) use replay::Stands;
 
@@ -60,6 +62,8 @@ pub(crate) struct Restored {
     pub(crate) events: Vec<Record>,
     pub(crate) inbox: Vec<InboxItem>,
     pub(crate) program: Box<dyn Program>,
+    /// Where the program leaves the closures of its transactions.
+    pub(crate) transactions: Transactions,
     pub(crate) waker: Waker,
     pub(crate) settings: Arc<Settings>,
     pub(crate) hints: Hints,
@@ -130,7 +134,14 @@ pub(crate) struct Run {
     pub(super) next_generation: Option<(Bytes, Option<Version>)>,
     pub(super) cancel_requested: bool,
     outcome: Option<Outcome>,
+    /// How the program ended while a transaction was under way: it is recorded after that.
+    ended_meanwhile: Option<Outcome>,
     in_flight: Option<InFlight>,
+    pub(super) transactions: Transactions,
+    /// The transaction that is in flight.
+    pub(super) transaction: Option<UnderWay>,
+    /// It, until it is sent.
+    pub(super) outgoing: Option<Transact>,
     /// No further body starts: the engine shuts down.
     winding_down: bool,
     /// The inbox is being read, and its resume is taken: the turn must not end before what came is fed.
@@ -143,10 +154,10 @@ pub(crate) struct Run {
     names_reported: usize,
 }
 
-struct InFlight {
-    until: Index,
-    emitted: Vec<(Index, Event)>,
-    then: Then,
+pub(super) struct InFlight {
+    pub(super) until: Index,
+    pub(super) emitted: Vec<(Index, Event)>,
+    pub(super) then: Then,
 }
 
 /// What a commit that was applied means for the run.
@@ -160,7 +171,7 @@ pub(crate) struct Applied {
 impl Run {
     /// Restores a run from its journal. The program is fed by [`Run::advance`].
     pub(crate) fn restore(restored: Restored, moment: Moment) -> Result<Run, Stop> {
-        let Restored { identity, fence, events, inbox, program, waker, settings, hints } = restored;
+        let Restored { identity, fence, events, inbox, program, transactions, waker, settings, hints } = restored;
         let numbered = events.into_iter().enumerate().map(|(index, record)| (Index(index as u64), record));
         let journal = Journal::load(numbered)?;
         let mut ops = Operations::new(Provided { now: moment.now, seed: moment.seed });
@@ -191,7 +202,11 @@ impl Run {
             next_generation: None,
             cancel_requested,
             outcome: None,
+            ended_meanwhile: None,
             in_flight: None,
+            transactions,
+            transaction: None,
+            outgoing: None,
             winding_down: false,
             reading: false,
             settings,
@@ -206,10 +221,17 @@ impl Run {
     pub(crate) fn advance(&mut self, moment: Moment) -> Result<(), Stop> {
         self.moment = moment;
         self.ops.provide(Provided { now: moment.now, seed: self.seed() });
+        if self.is_transacting() {
+            // Bodies beside it go on; what they come to is recorded after it.
+            return self.resume(Fed::Poll);
+        }
+        if let Some(outcome) = self.ended_meanwhile.take() {
+            return self.ended(outcome);
+        }
         self.expire()?;
         let mut poll = self.started;
         loop {
-            if self.outcome.is_some() {
+            if self.outcome.is_some() || self.is_transacting() {
                 return Ok(());
             }
             self.table.notes.set_replaying(!self.started && self.loaded > Index(0) || self.replaying());
@@ -283,6 +305,10 @@ impl Run {
 
     /// The program came to its end.
     pub(super) fn ended(&mut self, outcome: Outcome) -> Result<(), Stop> {
+        if self.is_transacting() {
+            self.ended_meanwhile = Some(outcome);
+            return Ok(());
+        }
         if self.fed < self.loaded {
             return Err(Stop::Mismatch(self.mismatch_at(self.fed, mismatch::Requested::End)));
         }
@@ -387,7 +413,11 @@ impl Run {
         if self.settle_without_running(&key)? || self.announce(&key)? {
             return Ok(true);
         }
-        if self.durable != self.journal.next() {
+        let in_store = self.table.is_in_store(&key);
+        if in_store && self.start_transaction(&key) {
+            return Ok(true);
+        }
+        if in_store || self.durable != self.journal.next() {
             self.table.not_yet(key);
             return Ok(false);
         }
@@ -488,6 +518,20 @@ impl Run {
         if quiet { std::mem::take(&mut self.draft.emitted) } else { Vec::new() }
     }
 
+    pub(super) fn set_in_flight(&mut self, in_flight: InFlight) {
+        self.in_flight = Some(in_flight);
+    }
+
+    /// The commit in flight will not be; what was to be emitted with it.
+    pub(super) fn give_up_in_flight(&mut self) -> Option<Vec<(Index, Event)>> {
+        Some(self.in_flight.take()?.emitted)
+    }
+
+    /// Takes note of what a body came to.
+    pub(super) fn end_body(&mut self, requested: Requested) {
+        self.ends.push_back(requested);
+    }
+
     /// What may be taken over when the commit in flight was turned down and the run is loaded again.
     pub(crate) fn salvage(self, rejected: &Commit) -> Hints {
         let mut hints = self.hints;
@@ -552,7 +596,8 @@ impl Run {
 
     /// When [`Run::advance`] must be called even if nothing happens.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
-        self.table.next_expiry()
+        // While a transaction is under way nothing can be recorded, not even that.
+        if self.is_transacting() { None } else { self.table.next_expiry() }
     }
 
     /// Whether somebody wants to know what happens to its operations.

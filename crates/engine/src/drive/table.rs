@@ -80,6 +80,8 @@ pub(super) struct Code {
     /// The longest silence allowed between two signs of life.
     pub(super) heartbeat: Option<Duration>,
     pub(super) at_most_once: bool,
+    /// Whether it runs inside the store, in one transaction with the record of its outcome.
+    pub(super) in_store: bool,
     /// Attempts that have ended.
     pub(super) attempts: u32,
     pub(super) body: Body,
@@ -125,6 +127,8 @@ pub(super) struct Table {
     pending: usize,
     /// Code that wants to run, in the order in which it was asked for.
     wanted: VecDeque<Key>,
+    /// The same, of code that runs inside the store: it comes last, because nothing else begins while it runs.
+    wanted_in_store: VecDeque<Key>,
     running: usize,
     /// Open waits for a signal, by name, the oldest first.
     waits: FxHashMap<SignalName, VecDeque<Key>>,
@@ -150,8 +154,8 @@ impl Table {
         if entry.state != State::Completed && self.live.insert(key.clone()) {
             self.pending += usize::from(entry.pends());
         }
-        if let Detail::Code(Code { body: Body::Wanted, .. }) = entry.detail {
-            self.wanted.push_back(key.clone());
+        if let Detail::Code(Code { body: Body::Wanted, in_store, .. }) = entry.detail {
+            self.wanted_queue(in_store).push_back(key.clone());
         }
         let (kind, to) = (entry.kind, entry.state);
         self.notes.note(|| Lifecycle::StateChanged { key: key.clone(), kind, from: None, to });
@@ -223,13 +227,23 @@ impl Table {
             && code.body == Body::Idle
         {
             code.body = Body::Wanted;
-            self.wanted.push_back(key.clone());
+            let in_store = code.in_store;
+            self.wanted_queue(in_store).push_back(key.clone());
         }
+    }
+
+    fn wanted_queue(&mut self, in_store: bool) -> &mut VecDeque<Key> {
+        if in_store { &mut self.wanted_in_store } else { &mut self.wanted }
+    }
+
+    /// Whether the code under a key runs inside the store.
+    pub(super) fn is_in_store(&self, key: &Key) -> bool {
+        matches!(self.entries.get(key), Some(Entry { detail: Detail::Code(Code { in_store: true, .. }), .. }))
     }
 
     /// The next body that wants to run.
     pub(super) fn next_wanted(&mut self) -> Option<Key> {
-        while let Some(key) = self.wanted.pop_front() {
+        while let Some(key) = self.wanted.pop_front().or_else(|| self.wanted_in_store.pop_front()) {
             if matches!(self.entries.get(&key), Some(Entry { detail: Detail::Code(code), .. }) if code.body == Body::Wanted)
             {
                 return Some(key);
@@ -240,7 +254,8 @@ impl Table {
 
     /// Puts one back that may not run yet, in its place.
     pub(super) fn not_yet(&mut self, key: Key) {
-        self.wanted.push_front(key);
+        let in_store = self.is_in_store(&key);
+        self.wanted_queue(in_store).push_front(key);
     }
 
     pub(super) fn wants_to_run(&mut self) -> bool {

@@ -4,7 +4,7 @@ use outlast_core::commit::{Commit, Then};
 use outlast_core::id::{Generation, Index};
 use outlast_store::{CommitError, Committed, Created, Loaded, Rejection, Resolution, StoreError};
 
-use super::calls::{Creation, Done, Wanted};
+use super::calls::{Creation, Done, Sent, Wanted};
 use super::ready::RunNo;
 use super::{Driver, Owned, Place, RELOADS_MAX, Slot};
 use crate::drive::{Applied, Hints};
@@ -18,13 +18,11 @@ impl Driver {
             Done::Committed(commits) => {
                 commits.into_iter().for_each(|(no, commit, answer)| self.committed(no, commit, answer));
             }
-            Done::Resolved(no, commit, Resolution::Applied) => self.applied(no, &commit),
-            Done::Resolved(no, commit, Resolution::NotApplied) | Done::Again(no, commit) => {
-                if self.places.contains_key(&no) {
-                    self.commits.push((no, commit));
-                }
-            }
             Done::Terminated(order, ended) => self.terminated(*order, ended),
+            Done::Transacted(no, transact, answer) => self.transacted(no, transact, answer),
+            Done::Resolved(no, Sent::Commit(commit), Resolution::Applied) => self.applied(no, &commit),
+            Done::Resolved(no, Sent::Transact(_), Resolution::Applied) => self.transaction_applied(no),
+            Done::Resolved(no, sent, Resolution::NotApplied) | Done::Again(no, sent) => self.send_again(no, sent),
             Done::Nothing => {}
         }
     }
@@ -115,12 +113,14 @@ impl Driver {
                 self.time.observe(committed.now);
                 self.applied(no, &commit);
             }
-            Err(CommitError::Unknown(txn)) => self.under_way.push(self.calls.resolve(no, commit, txn)),
+            Err(CommitError::Unknown(txn)) => {
+                self.under_way.push(self.calls.resolve(no, Sent::Commit(commit), txn));
+            }
             Err(CommitError::NotApplied(error)) if error.is_retryable() => {
                 tracing::warn!(run = %commit.run, %error, "a commit could not be written; it is tried again");
                 let Some(place) = self.places.get_mut(&no) else { return };
                 place.tries += 1;
-                self.under_way.push(self.calls.again(no, commit, place.tries));
+                self.under_way.push(self.calls.again(no, Sent::Commit(commit), place.tries));
             }
             Err(CommitError::Rejected(rejection)) => self.rejected(no, &commit, rejection),
             Err(error @ (CommitError::Conflict { .. } | CommitError::Fenced { .. } | CommitError::NotApplied(_))) => {
@@ -150,15 +150,12 @@ impl Driver {
         place.tries = 0;
         let Some(mut applied) = run.committed() else { return };
         self.board.publish(&commit.run, run.identity().generation, std::mem::take(&mut applied.emitted));
-        if let Some(reason) = place.stopped.take() {
-            let (key, fence, next) = (run.identity().run.clone(), run.fence(), run.durable());
-            self.park(no, &key, fence, next, reason);
-            return;
+        if !self.park_if_stopped(no) {
+            self.after(no, commit, applied);
         }
-        self.after(no, commit, applied);
     }
 
-    fn after(&mut self, no: RunNo, commit: &Commit, applied: Applied) {
+    pub(super) fn after(&mut self, no: RunNo, commit: &Commit, applied: Applied) {
         match applied.then {
             Then::Continue => self.advance(no),
             Then::Suspend => {
@@ -208,7 +205,7 @@ impl Driver {
 
     /// The store knows something the program does not: an answer that came first, a child's id that is taken. The run is
     /// read again, and what was learned goes with it.
-    fn rejected(&mut self, no: RunNo, commit: &Commit, rejection: Rejection) {
+    pub(super) fn rejected(&mut self, no: RunNo, commit: &Commit, rejection: Rejection) {
         let Some(place) = self.places.get_mut(&no) else { return };
         let slot = std::mem::replace(&mut place.slot, Slot::Leaving);
         let Slot::Live(run) = slot else {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use outlast_core::commit::{Commit, NewRun};
 use outlast_core::id::{Fence, Index, RunKey};
 use outlast_store::{
-    CommitError, Committed, Created, Load, LoadFrom, Loaded, Release, Resolution, Store, StoreError, Take,
+    CommitError, Committed, Created, Load, LoadFrom, Loaded, Release, Resolution, Store, StoreError, Take, Transact,
+    Transacted,
 };
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -23,14 +24,21 @@ pub(super) enum Done {
     Loaded(Vec<(RunNo, Result<Loaded, StoreError>)>),
     Inbox(RunNo, Result<Loaded, StoreError>),
     Committed(Vec<(RunNo, Commit, Result<Committed, CommitError>)>),
-    /// A commit of unknown outcome was applied, or certainly was not.
-    Resolved(RunNo, Commit, Resolution),
-    /// Time to try a commit again.
-    Again(RunNo, Commit),
     /// A run was ended without being asked, or not; the commit that did it.
     Terminated(Box<Terminate>, Result<Option<Commit>, StoreError>),
+    Transacted(RunNo, Transact, Result<Transacted, CommitError>),
+    /// What was sent and of which nobody knew the outcome was applied, or certainly was not.
+    Resolved(RunNo, Sent, Resolution),
+    /// Time to send it again.
+    Again(RunNo, Sent),
     /// Nothing anybody waits for.
     Nothing,
+}
+
+/// What was sent to change a run.
+pub(super) enum Sent {
+    Commit(Commit),
+    Transact(Transact),
 }
 
 /// A run to create, and who asked.
@@ -159,24 +167,33 @@ impl Calls {
         })
     }
 
-    /// Sends a commit again after a while.
-    pub(super) fn again(&self, no: RunNo, commit: Commit, tries: u32) -> Call {
+    /// Has a transaction run.
+    pub(super) fn transact(&self, no: RunNo, transact: Transact) -> Call {
+        let store = Arc::clone(&self.store);
+        self.call(async move {
+            let answer = store.transact(transact.clone()).await;
+            Done::Transacted(no, transact, answer)
+        })
+    }
+
+    /// Sends it again after a while.
+    pub(super) fn again(&self, no: RunNo, sent: Sent, tries: u32) -> Call {
         let time = Arc::clone(&self.time);
         self.call(async move {
             let mut delay = AGAIN_LAST.min(AGAIN_FIRST * 2_u32.saturating_pow(tries.min(10)));
             pause(&time, &mut delay).await;
-            Done::Again(no, commit)
+            Done::Again(no, sent)
         })
     }
 
-    /// Finds out what became of a commit whose reply was lost.
-    pub(super) fn resolve(&self, no: RunNo, commit: Commit, txn: outlast_core::id::TxnId) -> Call {
+    /// Finds out what became of it when its reply was lost.
+    pub(super) fn resolve(&self, no: RunNo, sent: Sent, txn: outlast_core::id::TxnId) -> Call {
         let (store, time) = (Arc::clone(&self.store), Arc::clone(&self.time));
         self.call(async move {
             let mut delay = AGAIN_FIRST;
             loop {
                 if let Ok(resolution) = store.resolve(txn).await {
-                    return Done::Resolved(no, commit, resolution);
+                    return Done::Resolved(no, sent, resolution);
                 }
                 pause(&time, &mut delay).await;
             }

@@ -21,6 +21,8 @@ mod resume;
 mod steps;
 mod support;
 mod terminate;
+mod transaction;
+mod transaction_crashes;
 mod versions;
 mod views;
 mod watching;

@@ -191,7 +191,8 @@ pub(crate) fn crash_at<T>(
     Some(ended.expect("the second engine lives"))
 }
 
-async fn died(store: &FaultStore) {
+/// Completes when the store has crashed.
+pub(crate) async fn died(store: &FaultStore) {
     std::future::poll_fn(|context| {
         if store.has_crashed() {
             return Poll::Ready(());

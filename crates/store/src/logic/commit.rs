@@ -43,6 +43,12 @@ pub(crate) fn commit(rows: &mut dyn Rows, commit: &Commit, limits: &Limits) -> S
     Ok(Committed { next: after.next, delivered, now: rows.now() })
 }
 
+/// Checks what guards a commit, before its events are known: its run is held under its fence, and stands at its index.
+pub(crate) fn check_guard(rows: &mut dyn Rows, commit: &Commit) -> Step<()> {
+    let run = owned(rows, commit)?;
+    check_index(rows, &run, commit)
+}
+
 fn reject(rejection: Rejection) -> Halt<CommitError> {
     Halt::Refused(CommitError::Rejected(rejection))
 }

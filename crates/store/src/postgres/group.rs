@@ -5,7 +5,7 @@
 
 pub(super) mod advance;
 mod batch;
-mod lane;
+pub(super) mod lane;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

@@ -77,7 +77,7 @@ mod tests {
         let url = std::env::var("OUTLAST_TEST_POSTGRES")
             .expect("there is no PostgreSQL: run `cargo xtask test`, or set OUTLAST_TEST_POSTGRES");
         let options = PostgresOptions { schema: Some(schema.to_owned()), ..PostgresOptions::default() };
-        session::pool(session::config(&url, &options).unwrap(), &options).unwrap()
+        session::pool(session::config(&url, &options).unwrap(), &options, 8).unwrap()
     }
 
     async fn drop_schema(pool: &Pool, schema: &str) {

@@ -30,11 +30,14 @@ pub struct PostgresOptions {
     pub connections: usize,
     /// Transactions that commit groups of writes at the same time, at most.
     pub lanes: usize,
+    /// Connections beside those, at most, for the transactions of authors: so many run at the same time.
+    pub transactions: usize,
     /// Whether and how connections are encrypted.
     pub tls: Tls,
     /// Whether to send and listen to hints that something became ready; see [`crate::PostgresStore::hints`].
     pub notify: bool,
-    /// After this long the server gives up a statement, also one that waits for a lock.
+    /// After this long the server gives up a statement, also one that waits for a lock. A transaction of an author may
+    /// take as long in all.
     pub statement_timeout: Duration,
     /// After this long an attempt to connect, or to get one of the connections, is given up.
     pub connect_timeout: Duration,
@@ -48,6 +51,7 @@ impl Default for PostgresOptions {
             schema: Some("outlast".to_owned()),
             connections: 8,
             lanes: 3,
+            transactions: 4,
             tls: Tls::Off,
             notify: false,
             statement_timeout: Duration::from_secs(30),
@@ -59,8 +63,9 @@ impl Default for PostgresOptions {
 impl PostgresOptions {
     /// Refuses settings that cannot work.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        if self.connections == 0 || self.lanes == 0 {
-            return Err(StoreError::Settings("a store needs at least one connection and one lane".to_owned()));
+        if self.connections == 0 || self.lanes == 0 || self.transactions == 0 {
+            let message = "a store needs at least one connection, one lane and one connection for transactions";
+            return Err(StoreError::Settings(message.to_owned()));
         }
         match &self.schema {
             Some(schema) => check_identifier(schema),

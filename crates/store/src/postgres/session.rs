@@ -48,8 +48,8 @@ pub(super) fn config(url: &str, options: &PostgresOptions) -> Result<Config, Sto
     Ok(config)
 }
 
-/// A pool whose connections are set up for our statements. Nothing is connected yet.
-pub(super) fn pool(config: Config, options: &PostgresOptions) -> Result<Pool, StoreError> {
+/// A pool of at most so many connections, set up for our statements. Nothing is connected yet.
+pub(super) fn pool(config: Config, options: &PostgresOptions, connections: usize) -> Result<Pool, StoreError> {
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = match tls::connector(&options.tls)? {
         None => Manager::from_config(config, NoTls, recycle),
@@ -61,7 +61,7 @@ pub(super) fn pool(config: Config, options: &PostgresOptions) -> Result<Pool, St
         Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
     });
     Pool::builder(manager)
-        .max_size(options.connections)
+        .max_size(connections)
         .wait_timeout(Some(options.connect_timeout))
         .create_timeout(Some(options.connect_timeout))
         .runtime(Runtime::Tokio1)
@@ -70,17 +70,27 @@ pub(super) fn pool(config: Config, options: &PostgresOptions) -> Result<Pool, St
         .map_err(|error| StoreError::Settings(format!("the pool cannot be built: {error}")))
 }
 
-/// What every connection begins with.
+/// How our statements are planned.
 ///
-/// All our statements are meant to run through an index, whatever the statistics say and however small a table was when
-/// the plan was made: one generic plan each, joins in the order they are written, no sequential scan or sort where an
-/// index fits. Durability is not left to the server's defaults.
+/// All are meant to run through an index, whatever the statistics say and however small a table was when the plan was
+/// made: one generic plan each, joins in the order they are written, no sequential scan or sort where an index fits.
+const PLANNING: [(&str, &str); 9] = [
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("enable_sort", "off"),
+    ("join_collapse_limit", "1"),
+    ("from_collapse_limit", "1"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("jit", "off"),
+];
+
+/// What every connection begins with. Durability is not left to the server's defaults.
 pub(super) fn settings(options: &PostgresOptions) -> String {
-    let mut settings = String::from(
-        "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-         SET enable_sort = off; SET join_collapse_limit = 1; SET from_collapse_limit = 1; \
-         SET plan_cache_mode = force_generic_plan; SET jit = off; SET default_transaction_isolation = 'read committed'; \
-         SET client_min_messages = warning; \
+    let mut settings: String = PLANNING.iter().map(|(name, value)| format!("SET {name} = {value}; ")).collect();
+    settings.push_str(
+        "SET default_transaction_isolation = 'read committed'; SET client_min_messages = warning; \
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';",
     );
     let timeout = millis(options.statement_timeout).clamp(1, i64::from(i32::MAX));
@@ -92,13 +102,40 @@ pub(super) fn settings(options: &PostgresOptions) -> String {
     settings
 }
 
+/// Until the end of a transaction, or until [`local_for_us`]: plans and names as an author knows them.
+pub(super) fn local_for_authors() -> String {
+    let planning: String = PLANNING.iter().map(|(name, _)| format!("SET LOCAL {name} TO DEFAULT; ")).collect();
+    planning + "SET LOCAL search_path TO DEFAULT"
+}
+
+/// Until the end of a transaction: plans and names as our statements need them, whatever an author's have changed. An
+/// author's temporary tables come last: one may have the name of one of ours.
+pub(super) fn local_for_us(options: &PostgresOptions) -> String {
+    let planning: String = PLANNING.iter().map(|(name, value)| format!("SET LOCAL {name} = {value}; ")).collect();
+    match &options.schema {
+        Some(schema) => planning + &format!("SET LOCAL search_path TO \"{schema}\", pg_temp"),
+        None => {
+            planning
+                + "SET LOCAL search_path TO DEFAULT; SELECT set_config('search_path', \
+                   concat_ws(', ', nullif(current_setting('search_path'), ''), 'pg_temp'), true)"
+        }
+    }
+}
+
+/// Makes a connection that authors used as good as new. What is prepared stays.
+pub(super) fn as_new(options: &PostgresOptions) -> String {
+    let clean = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+                 SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; ";
+    clean.to_owned() + &settings(options)
+}
+
 /// A parameter.
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// A statement with its parameters.
 pub(super) enum Step<'a> {
     /// Without parameters and answer: BEGIN, COMMIT.
-    Plain(&'static str),
+    Plain(&'a str),
     /// Prepared once per connection.
     Prepared(&'a str, Vec<Param<'a>>),
 }
@@ -168,6 +205,18 @@ impl Session {
     /// The transaction is over: the connection may go back to the pool.
     pub(super) fn closed(&mut self) {
         self.open = false;
+    }
+
+    /// Ends the transaction, if one is open, and undoes what else an author may have done to the connection. One that
+    /// does not answer is closed.
+    pub(super) async fn clean(mut self, as_new: &str) {
+        let rolled_back = !self.open || self.batch_execute("ROLLBACK").await.is_ok();
+        self.open = !(rolled_back && self.batch_execute(as_new).await.is_ok());
+    }
+
+    /// Gives the connection up instead of waiting for what runs on it.
+    pub(super) fn spend(&mut self) {
+        self.spent = true;
     }
 
     /// Ends the transaction without effect.

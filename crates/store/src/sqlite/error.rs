@@ -24,6 +24,10 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
                 StoreError::unavailable(Trouble::Busy, message)
             }
+            // Trying again would not help.
+            ErrorCode::ConstraintViolation => {
+                StoreError::Settings(format!("SQLite refused the rows: {message}; change the request"))
+            }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::corrupt("the database file", message),
             _ => StoreError::unavailable(Trouble::Other, message),
         },

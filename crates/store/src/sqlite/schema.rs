@@ -1,5 +1,6 @@
 //! Opening a database file: who owns it, whether the library is safe, which schema it has.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -142,6 +143,16 @@ fn apply(transaction: &rusqlite::Transaction<'_>, found: usize) -> rusqlite::Res
         transaction.pragma_update(None, "user_version", MIGRATIONS.len() as u32)?;
     }
     Ok(())
+}
+
+/// The names of our own tables and indexes, in lower case: read from the schema, so that no list can fall behind it.
+pub(super) fn own_names() -> rusqlite::Result<BTreeSet<String>> {
+    let connection = Connection::open_in_memory()?;
+    for migration in MIGRATIONS {
+        connection.execute_batch(migration)?;
+    }
+    let mut statement = connection.prepare("SELECT lower(name) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")?;
+    statement.query_map([], |row| row.get(0))?.collect()
 }
 
 /// Keeps the file within so many bytes.

@@ -16,4 +16,5 @@ mod restarts;
 mod scene;
 mod server;
 mod tls;
+mod transactions;
 mod versions;

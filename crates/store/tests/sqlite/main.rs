@@ -8,4 +8,5 @@ mod disk;
 mod kills;
 mod opening;
 mod scene;
+mod transactions;
 mod versions;

@@ -83,6 +83,7 @@ fn info() -> RunInfo {
         workflow: WorkflowName::new("test").unwrap(),
         version: Version::new("1").unwrap(),
         tokens: Arc::new(|key| format!("secret-{key}")),
+        transactions: crate::drive::Transactions::default(),
     }
 }
 
@@ -239,6 +240,7 @@ impl Stage {
             | Request::SetState { .. }
             | Request::ContinueAsNew { .. } => return,
             Request::ScheduleTask { .. } | Request::Mark { .. } => panic!("the code style requests no {request:?}"),
+            Request::StartTransaction { .. } => panic!("there is no store on this stage to run {request:?}"),
         };
         self.append(event);
     }

@@ -19,12 +19,12 @@ use crate::postgres::working_set::WorkingSet;
 use crate::postgres::{ATTEMPTS_MAX, Core, fetch, flush};
 
 /// More rounds of fetching than any item can need; a bug, not a load.
-const ROUNDS_MAX: usize = 256;
+pub(in super::super) const ROUNDS_MAX: usize = 256;
 
 /// How often nobody may have come before a group is closed.
 const QUIET_YIELDS: u32 = 2;
 
-const INSERT_TXN: &str = "INSERT INTO txn (id, applied) VALUES ($1, true)";
+pub(in super::super) const INSERT_TXN: &str = "INSERT INTO txn (id, applied) VALUES ($1, true)";
 
 /// Works until the queue is closed and empty.
 pub(super) async fn run(core: Arc<Core>, line: Arc<Line>) {
@@ -178,13 +178,16 @@ async fn decide(core: &Core, session: &mut Session, jobs: &mut [Box<dyn Job>]) -
     Err(StoreError::unavailable(Trouble::Other, message).into())
 }
 
-enum Committed {
+pub(in super::super) enum Committed {
     Yes,
     Unknown,
 }
 
 /// Writes and commits in one round trip. Fails only if certainly nothing was applied.
-async fn send_commit(session: &mut Session, mut steps: Vec<Step<'_>>) -> Result<Committed, Failure> {
+pub(in super::super) async fn send_commit(
+    session: &mut Session,
+    mut steps: Vec<Step<'_>>,
+) -> Result<Committed, Failure> {
     steps.push(Step::Plain("COMMIT"));
     let mut answers = session.send(&steps).await?;
     let committed = answers.pop();

@@ -36,7 +36,13 @@ impl Harness for SqliteHarness {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("outlast.db");
             let clock = ManualClock::at(0);
-            let options = SqliteOptions { clock: Clock::Manual(clock.clone()), limits, ..SqliteOptions::default() };
+            let options = SqliteOptions {
+                clock: Clock::Manual(clock.clone()),
+                limits,
+                // No story is about it, and a busy machine may be slow.
+                transaction_limit: Duration::from_secs(60),
+                ..SqliteOptions::default()
+            };
             let store = SqliteStore::open(&path, options).await.unwrap();
             Fixture::new(Arc::new(store), clock).keeping(Kept { path, _folder: folder })
         })
