@@ -111,6 +111,17 @@ fn an_upgrade_leaves_old_runs_with_old_code() {
     assert_eq!(lines("versioned_upgrade"), expected);
 }
 
+#[test]
+fn the_transfer_happens_once_however_often_the_example_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let output = Command::new(example("transactional_step")).arg(folder.path().join("bank.db")).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(text, "transfer-1 left ann with 70 and ben with 30\nann has 70\nben has 30\n");
+    }
+}
+
 /// The application, as a process of its own.
 struct App {
     child: Child,

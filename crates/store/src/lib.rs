@@ -20,7 +20,7 @@ mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 // Without a store that has SQL nobody runs statements.
-#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code, unused_imports))]
 mod transact;
 
 use std::pin::Pin;

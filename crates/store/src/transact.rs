@@ -81,6 +81,7 @@ pub(crate) fn doomed(first: &TxError) -> Failure {
 }
 
 /// What a body fails with that waits for something its store cannot wait for.
+#[cfg(feature = "sqlite")]
 pub(crate) fn awaited_elsewhere() -> Failure {
     let message = "the transaction awaited something that is not a statement of its Tx; on SQLite a transaction holds up \
                    every other write, so do the waiting in a step before it";

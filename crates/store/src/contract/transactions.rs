@@ -49,6 +49,11 @@ where
     }
 }
 
+/// A statement about a table of the author's own, whose name is not known before: it stands where the `%` is.
+fn named(sql: &str, table: &str) -> String {
+    sql.replace('%', table)
+}
+
 /// A table of the author's own.
 #[derive(Clone)]
 struct Table(String);
@@ -58,7 +63,7 @@ impl Table {
     async fn make(s: &Scene<'_>) -> Option<Table> {
         let held = s.own("maker").await;
         let table = Table(format!("author_{}", uuid::Uuid::new_v4().simple()));
-        let create = format!("CREATE TABLE IF NOT EXISTS {} (entry TEXT NOT NULL)", table.0);
+        let create = named("CREATE TABLE IF NOT EXISTS % (entry TEXT NOT NULL)", &table.0);
         let make = transact(&held, move |tx| {
             let create = create.clone();
             async move {
@@ -74,7 +79,7 @@ impl Table {
     }
 
     async fn enter(&self, tx: &Tx, entry: &str) -> Result<u64, TxError> {
-        tx.execute(format!("INSERT INTO {} VALUES ($1)", self.0), params![entry]).await
+        tx.execute(named("INSERT INTO % VALUES ($1)", &self.0), params![entry]).await
     }
 
     /// What is in it, sorted; and it is gone afterwards.
@@ -85,9 +90,9 @@ impl Table {
         let read = transact(&held, move |tx| {
             let (seen, table) = (Arc::clone(&seen), table.clone());
             async move {
-                let rows = tx.query(format!("SELECT entry FROM {table} ORDER BY entry"), params![]).await?;
+                let rows = tx.query(named("SELECT entry FROM % ORDER BY entry", &table), params![]).await?;
                 *seen.lock().unwrap() = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
-                tx.execute(format!("DROP TABLE {table}"), params![]).await?;
+                tx.execute(named("DROP TABLE %", &table), params![]).await?;
                 Ok(vec![event("read")])
             }
         });
@@ -216,7 +221,7 @@ async fn transaction_with_a_failed_statement_is_rolled_back_whatever_it_returns(
         let table = mine.clone();
         async move {
             table.enter(&tx, "never").await?;
-            let refused = tx.execute(format!("INSERT INTO {} VALUES (NULL)", table.0), params![]).await;
+            let refused = tx.execute(named("INSERT INTO % VALUES (NULL)", &table.0), params![]).await;
             assert!(matches!(refused, Err(TxError::Refused { code: Some(_), .. })), "{refused:?}");
             Ok(vec![event("never")])
         }
@@ -357,14 +362,14 @@ async fn transaction_values_come_back_as_they_were(s: Scene<'_>) {
             let columns = "i BIGINT, small INTEGER, r DOUBLE PRECISION, t TEXT, b BYTEA, yes BOOLEAN, n TEXT";
             tx.execute(format!("CREATE TABLE {name} ({columns})"), params![]).await?;
             let values = params![i64::MIN, 7, 0.5, "jürgen \u{1f980}", vec![0_u8, 255], true, None::<String>];
-            tx.execute(format!("INSERT INTO {name} VALUES ($1, $2, $3, $4, $5, $6, $7)"), values).await?;
-            let row = tx.query_one(format!("SELECT * FROM {name} WHERE small = $1"), params![7]).await?;
+            tx.execute(named("INSERT INTO % VALUES ($1, $2, $3, $4, $5, $6, $7)", &name), values).await?;
+            let row = tx.query_one(named("SELECT * FROM % WHERE small = $1", &name), params![7]).await?;
             *seen.lock().unwrap() = Some(row);
-            let none = tx.query_one(format!("SELECT * FROM {name} WHERE small = $1"), params![8]).await;
+            let none = tx.query_one(named("SELECT * FROM % WHERE small = $1", &name), params![8]).await;
             assert_eq!(none, Err(TxError::NotOneRow { found: 0 }));
-            assert_eq!(tx.execute(format!("UPDATE {name} SET small = small + 1"), params![]).await?, 1);
-            assert_eq!(tx.execute(format!("DELETE FROM {name} WHERE small = 7"), params![]).await?, 0);
-            tx.execute(format!("DROP TABLE {name}"), params![]).await?;
+            assert_eq!(tx.execute(named("UPDATE % SET small = small + 1", &name), params![]).await?, 1);
+            assert_eq!(tx.execute(named("DELETE FROM % WHERE small = 7", &name), params![]).await?, 0);
+            tx.execute(named("DROP TABLE %", &name), params![]).await?;
             Ok(vec![event("seen")])
         }
     });

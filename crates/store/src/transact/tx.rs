@@ -145,6 +145,7 @@ pub(crate) struct Statements {
 
 impl Statements {
     /// The next statement to run.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn next(&self) -> Option<Request> {
         lock(&self.queue).waiting.pop_front()
     }
