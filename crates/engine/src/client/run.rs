@@ -122,7 +122,16 @@ impl RunHandle {
 
     /// The journal of the current generation.
     pub async fn journal(&self) -> Result<Vec<Event>, EngineError> {
-        let records = self.records(None).await?;
+        self.events(None).await
+    }
+
+    /// The journal of a generation, from 0: of a run that continued as new, one before the current one.
+    pub async fn journal_of(&self, generation: u64) -> Result<Vec<Event>, EngineError> {
+        self.events(Some(Generation(generation))).await
+    }
+
+    async fn events(&self, generation: Option<Generation>) -> Result<Vec<Event>, EngineError> {
+        let records = self.records(generation).await?;
         let decoded = records.iter().map(Event::decode).collect::<Result<_, _>>();
         decoded.map_err(|error| EngineError::Codec(format!("{}: {error}", self.run)))
     }
