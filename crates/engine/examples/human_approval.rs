@@ -19,7 +19,11 @@ async fn expense(ctx: Ctx, (what, amount): (String, u32)) -> outlast::Result<Str
     if !decision.approved {
         return Ok(format!("{what}: refused by {by} ({})", decision.feedback.as_deref().unwrap_or("no reason given")));
     }
-    ctx.step("pay", async |_| Ok(println!("  paying {amount} for {what}"))).await?;
+    ctx.step("pay", async |_| {
+        println!("  paying {amount} for {what}");
+        Ok(())
+    })
+    .await?;
     Ok(format!("{what}: approved by {by}"))
 }
 

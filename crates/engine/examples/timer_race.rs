@@ -18,7 +18,11 @@ async fn invoice(ctx: Ctx, amount: u32) -> outlast::Result<String> {
             Race2::First(sum) if sum >= amount => return Ok(format!("paid after {} reminders", reminder - 1)),
             Race2::First(sum) => return Ok(format!("only {sum} of {amount} paid")),
             Race2::Second(()) => {
-                ctx.step("remind", async |_| Ok(println!("  reminder {reminder} for {amount}"))).await?;
+                ctx.step("remind", async |_| {
+                    println!("  reminder {reminder} for {amount}");
+                    Ok(())
+                })
+                .await?;
             }
         }
     }

@@ -6,6 +6,7 @@
 
 mod answers;
 mod calls;
+mod down;
 mod hot;
 mod ready;
 mod terminate;
@@ -418,16 +419,6 @@ impl Driver {
         }
     }
 
-    /// On the way down: a run whose bodies have ended goes to whoever takes it up next.
-    fn give_back_if_idle(&mut self, no: RunNo) {
-        let Some(Place { slot: Slot::Live(run), .. }) = self.places.get_mut(&no) else { return };
-        if run.wind_down() {
-            let (key, fence) = (run.identity().run.clone(), run.fence());
-            self.forget(no);
-            self.under_way.push(self.calls.release(key, fence, true));
-        }
-    }
-
     /// The run cannot go on: it parks, once nothing of it is under way.
     fn stop(&mut self, no: RunNo, stop: &Stop) {
         let Some(place) = self.places.get_mut(&no) else { return };
@@ -568,35 +559,6 @@ impl Driver {
             Poll::Pending => self.under_way.push(call),
             // A store in memory has the answer at once; it is dealt with in the next round, like any other.
             Poll::Ready(done) => self.under_way.push(Box::pin(std::future::ready(done))),
-        }
-    }
-
-    /// Answers a drain once nothing is driven any more.
-    fn finish_draining(&mut self) {
-        if self.places.is_empty()
-            && self.under_way.is_empty()
-            && let Some(reply) = self.drain.take()
-        {
-            let _ = reply.send(());
-        }
-    }
-
-    /// Gives back what is still driven: somebody else goes on at once.
-    async fn give_back(mut self) {
-        let releases: Vec<_> = self
-            .places
-            .values()
-            .filter_map(|place| match &place.slot {
-                Slot::Live(run) => Some((place.key.clone(), run.fence())),
-                Slot::Loading { owned, .. } => Some((place.key.clone(), owned.fence)),
-                Slot::Leaving => None,
-            })
-            .collect();
-        self.places.clear();
-        self.hot.clear();
-        for (run, fence) in releases {
-            self.calls.release(run.clone(), fence, true).await;
-            self.board.left(&run);
         }
     }
 }

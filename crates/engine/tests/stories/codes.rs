@@ -1,4 +1,4 @@
-//! The codes callers branch on: seed 003, line 13. What the message says is for people.
+//! The codes callers branch on: semantics R13. What the message says is for people.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use outlast::{Ctx, EngineError, Outlast};

@@ -1,4 +1,4 @@
-//! Operators: cancel, pause, resume, approve. `design.md`, "Primitives"; seed 004 for pause.
+//! Operators: cancel, pause, resume, approve.
 
 use std::sync::Arc;
 
@@ -101,8 +101,8 @@ async fn sleep_then_step(ctx: Ctx, (): ()) -> outlast::Result<u32> {
     Ok(n + ctx.wait_for::<u32>("more").await?)
 }
 
-/// "After it facts stay in the inbox, acknowledged and visible, until resume; deadlines go on." Seed 004 and
-/// `unified.md`: paused and waiting are two things.
+/// "After it facts stay in the inbox, acknowledged and visible, until resume; deadlines go on."
+/// Paused and waiting are two things.
 #[test]
 fn a_paused_run_keeps_what_comes_until_it_is_resumed() {
     Scene::play(async |scene| {
@@ -205,7 +205,7 @@ async fn ask(ctx: Ctx, (): ()) -> outlast::Result<Decision> {
     Ok(decision)
 }
 
-/// Seed 003, lines 6, 7 and 13: one decision; whoever comes second gets `approval_lost`.
+/// Semantics R6, R7 and R13: one decision; whoever comes second gets `approval_lost`.
 #[test]
 fn an_approval_is_decided_once() {
     Scene::play(async |scene| {

@@ -1,4 +1,4 @@
-//! One component decides when a turn ends. Seed 001.
+//! One component decides when a turn ends. Semantics L1 to L20.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ fn once(delay: u64) -> Retry {
     Retry::attempts(2).initial(seconds(delay)).jitter(Jitter::None)
 }
 
-/// Line 4: the reason, by priority.
+/// L4: the reason, by priority.
 #[test]
 fn a_retry_is_the_reason_before_a_sleep_and_a_sleep_before_a_signal() {
     async fn all_three(ctx: Ctx, (): ()) -> outlast::Result<()> {
@@ -65,7 +65,7 @@ fn a_retry_is_the_reason_before_a_sleep_and_a_sleep_before_a_signal() {
     });
 }
 
-/// Lines 5 and 9: every operation starts at `.start()`, and is awaited later.
+/// L5 and L9: every operation starts at `.start()`, and is awaited later.
 #[test]
 fn everything_starts_where_it_is_started_and_not_where_it_is_awaited() {
     async fn child(_: Ctx, (): ()) -> outlast::Result<u32> {
@@ -118,7 +118,7 @@ fn everything_starts_where_it_is_started_and_not_where_it_is_awaited() {
     });
 }
 
-/// Line 7: a start is written once, however often the program is replayed.
+/// L7: a start is written once, however often the program is replayed.
 #[test]
 fn a_replay_writes_no_start_again() {
     async fn many(ctx: Ctx, (): ()) -> outlast::Result<()> {
@@ -143,7 +143,7 @@ fn a_replay_writes_no_start_again() {
     });
 }
 
-/// Lines 2 and 10: while a sibling executes the turn does not end, and what falls due is settled within it.
+/// L2 and L10: while a sibling executes the turn does not end, and what falls due is settled within it.
 #[test]
 fn a_sleep_that_ends_while_a_body_runs_is_settled_in_the_same_turn() {
     async fn siblings(ctx: Ctx, gate: Gate) -> outlast::Result<()> {
@@ -168,7 +168,7 @@ fn a_sleep_that_ends_while_a_body_runs_is_settled_in_the_same_turn() {
     });
 }
 
-/// Line 11: whatever way a run ends, it leaves no timer and no wait.
+/// L11: whatever way a run ends, it leaves no timer and no wait.
 #[test]
 fn nothing_is_left_when_a_run_ends_over_open_operations() {
     async fn ends(ctx: Ctx, how: String) -> outlast::Result<()> {
@@ -199,12 +199,12 @@ fn nothing_is_left_when_a_run_ends_over_open_operations() {
     }
 }
 
-/// Line 12: "a failure nobody awaits does not crash the process; it is recorded and visible".
+/// L12: "a failure nobody awaits does not crash the process; it is recorded and visible".
 #[test]
 fn a_failure_that_nobody_awaits_is_recorded_and_harms_nobody() {
     async fn careless(ctx: Ctx, (): ()) -> outlast::Result<u32> {
-        let _ = ctx.step("bad", async |_| Err::<(), _>(Error::new("bad", "on purpose").permanent())).start();
-        let _ =
+        let _bad = ctx.step("bad", async |_| Err::<(), _>(Error::new("bad", "on purpose").permanent())).start();
+        let _worse =
             ctx.step("worse", async |_| -> outlast::Result<()> { panic!("on purpose") }).retry(Retry::never()).start();
         ctx.sleep(seconds(1)).await?;
         Ok(7)
@@ -222,7 +222,7 @@ fn a_failure_that_nobody_awaits_is_recorded_and_harms_nobody() {
     });
 }
 
-/// Lines 13 and 14: one coordinator sees the whole tree, and no turn ends while a descendant executes.
+/// L13 and L14: one coordinator sees the whole tree, and no turn ends while a descendant executes.
 #[test]
 fn what_runs_deep_inside_keeps_the_turn_and_is_listed_with_its_parent() {
     async fn nested(ctx: Ctx, gate: Gate) -> outlast::Result<()> {
@@ -254,7 +254,7 @@ fn what_runs_deep_inside_keeps_the_turn_and_is_listed_with_its_parent() {
     });
 }
 
-/// Corrected: "plain workflow code that is runnable counts as executing".
+/// L15: "plain workflow code that is runnable counts as executing".
 #[test]
 fn a_wait_that_nobody_awaits_does_not_end_the_turn_under_running_code() {
     // It wakes itself, and waits for nothing meanwhile.
@@ -281,7 +281,7 @@ fn a_wait_that_nobody_awaits_does_not_end_the_turn_under_running_code() {
     });
 }
 
-/// Corrected: "a race returns as soon as it is won; it never waits for its losers".
+/// L16: "a race returns as soon as it is won; it never waits for its losers".
 #[test]
 fn a_race_that_is_won_does_not_wait_for_its_losers() {
     async fn races(ctx: Ctx, gate: Gate) -> outlast::Result<&'static str> {
@@ -301,7 +301,7 @@ fn a_race_that_is_won_does_not_wait_for_its_losers() {
     });
 }
 
-/// Corrected: operations whose ancestor scope has completed neither hold the turn nor append.
+/// L17: operations whose ancestor scope has completed neither hold the turn nor append.
 #[test]
 fn what_is_left_inside_a_scope_that_ended_neither_holds_the_turn_nor_appends() {
     async fn leaves(ctx: Ctx, gate: Gate) -> outlast::Result<()> {
@@ -339,7 +339,7 @@ fn what_is_left_inside_a_scope_that_ended_neither_holds_the_turn_nor_appends() {
     });
 }
 
-/// Corrected: a status that changed while it was being refreshed must be noticed. Here: signals that come at any moment of
+/// L18: a status that changed while it was being refreshed must be noticed. Here: signals that come at any moment of
 /// a turn, also while the last one's inbox is being read.
 #[test]
 fn signals_that_come_at_any_moment_of_a_turn_are_noticed() {
@@ -370,7 +370,7 @@ fn signals_that_come_at_any_moment_of_a_turn_are_noticed() {
     }
 }
 
-/// Corrected: "map of callbacks suspends once all branches are idle".
+/// L19: "map of callbacks suspends once all branches are idle".
 #[test]
 fn a_map_of_callbacks_sleeps_once_all_are_handed_out() {
     async fn asks(ctx: Ctx, tokens: Arc<Mutex<Vec<(String, String)>>>) -> outlast::Result<u32> {

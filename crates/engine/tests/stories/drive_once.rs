@@ -1,4 +1,4 @@
-//! One call drives a run to its next pause or end. `design.md`, "Webhook / serverless"; seed 003, line 11.
+//! One call drives a run to its next pause or end. Semantics R11.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::Arc;

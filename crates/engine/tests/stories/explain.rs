@@ -1,4 +1,4 @@
-//! Why a run stands where it stands, word for word. Seed 001, lines 4 and 13; seed 003, line 5.
+//! Why a run stands where it stands, word for word. Semantics L4, L13 and R5.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::Arc;
@@ -278,7 +278,7 @@ fn a_woken_run_that_nobody_took_up_says_so() {
     });
 }
 
-/// Seed 001, line 13: state, kind, parent and deadline of every operation.
+/// Semantics L13: state, kind, parent and deadline of every operation.
 #[test]
 fn operations_tell_their_state_kind_parent_and_deadline() {
     Scene::play(async |scene| {

@@ -1,4 +1,4 @@
-//! Children, callbacks and generations. `design.md`, "Primitives".
+//! Children, callbacks and generations.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::{Arc, Mutex};
@@ -274,7 +274,7 @@ async fn adder(ctx: Ctx, (sum, keys): (u32, Vec<String>)) -> outlast::Result<(u3
 }
 
 /// "The run id stays; a new generation with its own journal begins; mailbox and dedup keys move along; idempotency keys
-/// contain the generation." Seed 003, line 7: the same `signal_id` is a success also after the run has been continued.
+/// contain the generation." Semantics R7: the same `signal_id` is a success also after the run has been continued.
 #[test]
 fn signals_move_along_with_the_generations() {
     Scene::play(async |scene| {

@@ -1,4 +1,4 @@
-//! Forking: a new run out of a part of another one's journal. `design.md`, "Primitives".
+//! Forking: a new run out of a part of another one's journal.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::collections::{BTreeMap, BTreeSet};

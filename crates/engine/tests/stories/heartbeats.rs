@@ -1,4 +1,4 @@
-//! Steps that give signs of life. `design.md`, "Primitives": `StepContext` has a heartbeat.
+//! Steps that give signs of life. `StepContext` has a heartbeat.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::{Arc, Mutex};

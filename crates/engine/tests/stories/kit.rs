@@ -70,7 +70,7 @@ fn programs_are_kept_dropped_or_evicted_at_random_as_the_world_was_told() {
     assert_eq!(evicted[7], beginnings(Programs::Evicted { seed: 7 }), "and says the same for the same seed");
 }
 
-/// Design: "one name from two source locations is a warning, and an error in the testing kit".
+/// "One name from two source locations is a warning, and an error in the testing kit".
 #[test]
 fn one_name_at_two_places_parks_the_run_with_both_places() {
     async fn twice(ctx: Ctx, (): ()) -> outlast::Result<u32> {

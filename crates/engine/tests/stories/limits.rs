@@ -1,4 +1,4 @@
-//! Everything has a limit, and whoever exceeds it is told so. `design.md`, "Limits".
+//! Everything has a limit, and whoever exceeds it is told so.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,6 +1,5 @@
-//! Signals that are not what the run waits for. Seed 003, corrected: "Payload validation happens before the signal is
+//! Signals that are not what the run waits for. Semantics R15: "Payload validation happens before the signal is
 //! consumed, never after."
-#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use outlast::Ctx;
 use outlast_core::event::Event;
@@ -80,7 +79,7 @@ fn a_signal_that_came_early_and_does_not_fit_is_rejected_once() {
     });
 }
 
-/// Seed 000: "timed out → `WaitTimeout { event }`".
+/// Semantics P7: "timed out → `WaitTimeout { event }`".
 #[test]
 fn a_wait_that_must_not_be_late_fails_with_the_name_of_its_signal() {
     async fn strict(ctx: Ctx, (): ()) -> outlast::Result<u64> {

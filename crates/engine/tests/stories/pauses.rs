@@ -1,4 +1,4 @@
-//! Sleeps and waits: seed 000.
+//! Sleeps and waits: semantics P1 to P15.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn counted_sleeps(ran: Tally) -> impl FnOnce(Outlast) -> Outlast {
     }
 }
 
-/// Seed 000, line 5, and lines 2, 4 and 6 on the way: the table row for row, with programs kept and without.
+/// Semantics P5, and P2, P4 and P6 on the way: the table row for row, with programs kept and without.
 #[test]
 fn the_table_of_two_sleeps_holds_row_for_row() {
     Scene::play(async |scene| {
@@ -89,7 +89,7 @@ fn timer(awaiting: &[Awaited]) -> Timestamp {
     }
 }
 
-/// Seed 000, line 5, "start (0,0,–)": a run that nobody could drive yet has reached no pause.
+/// Semantics P5, "start (0,0,–)": a run that nobody could drive yet has reached no pause.
 #[test]
 fn a_run_that_has_not_begun_has_no_pauses() {
     Scene::play(async |scene| {
@@ -103,7 +103,7 @@ fn a_run_that_has_not_begun_has_no_pauses() {
     });
 }
 
-/// Seed 000, line 6: "no infinite sleep loop, for any number of pause points", and no step twice.
+/// Semantics P6: "no infinite sleep loop, for any number of pause points", and no step twice.
 #[test]
 fn fifty_sleeps_are_slept_once_each_also_when_every_wake_replays() {
     Scene::play(async |scene| {
@@ -131,7 +131,7 @@ fn fifty_sleeps_are_slept_once_each_also_when_every_wake_replays() {
     });
 }
 
-/// Seed 000, corrected: "an early or spurious wake before the deadline must not extend the sleep".
+/// Semantics P10: "an early or spurious wake before the deadline must not extend the sleep".
 #[test]
 fn an_early_wake_does_not_extend_a_sleep() {
     Scene::play(async |scene| {
@@ -152,7 +152,7 @@ fn an_early_wake_does_not_extend_a_sleep() {
     });
 }
 
-/// Seed 000, corrected: an early wake does not extend a timeout either.
+/// Semantics P10: an early wake does not extend a timeout either.
 #[test]
 fn an_early_wake_does_not_extend_the_timeout_of_a_wait() {
     Scene::play(async |scene| {
@@ -171,7 +171,7 @@ async fn patient(ctx: Ctx, timeout: u64) -> outlast::Result<Option<u32>> {
     ctx.wait_for("go").timeout(seconds(timeout)).await
 }
 
-/// Seed 000, corrected: "`sleep_until(past)` completes its index at once"; a sleep of no time does too.
+/// Semantics P12: "`sleep_until(past)` completes its index at once"; a sleep of no time does too.
 #[test]
 fn sleeps_of_no_time_and_until_the_past_end_at_once() {
     async fn no_time(ctx: Ctx, (): ()) -> outlast::Result<()> {
@@ -189,7 +189,7 @@ fn sleeps_of_no_time_and_until_the_past_end_at_once() {
     });
 }
 
-/// Seed 000, line 7: without a timeout a wait has no timer, and stays for as long as it takes.
+/// Semantics P7: without a timeout a wait has no timer, and stays for as long as it takes.
 #[test]
 fn a_wait_without_a_timeout_has_no_timer() {
     async fn forever(ctx: Ctx, (): ()) -> outlast::Result<u32> {
@@ -206,7 +206,7 @@ fn a_wait_without_a_timeout_has_no_timer() {
     });
 }
 
-/// Seed 000, lines 7 and 8: the payload comes, and wakes the run at once.
+/// Semantics P7 and P8: the payload comes, and wakes the run at once.
 #[test]
 fn a_signal_resolves_a_wait_at_once() {
     Scene::play(async |scene| {
@@ -221,7 +221,7 @@ fn a_signal_resolves_a_wait_at_once() {
     });
 }
 
-/// Seed 000, line 7: timed out. In Rust the wait gives `None`; the journal names the signal.
+/// Semantics P7: timed out. In Rust the wait gives `None`; the journal names the signal.
 #[test]
 fn a_wait_that_timed_out_is_recorded_with_the_name_of_its_signal() {
     Scene::play(async |scene| {
@@ -234,7 +234,7 @@ fn a_wait_that_timed_out_is_recorded_with_the_name_of_its_signal() {
     });
 }
 
-/// Seed 000, corrected: "a wait already passed replays with its payload, not as a timeout".
+/// Semantics P11: "a wait already passed replays with its payload, not as a timeout".
 #[test]
 fn a_wait_that_has_passed_replays_with_its_payload() {
     async fn wait_then_sleep(ctx: Ctx, (): ()) -> outlast::Result<Option<u32>> {
@@ -250,7 +250,7 @@ fn a_wait_that_has_passed_replays_with_its_payload() {
     });
 }
 
-/// Seed 000, corrected: "a falsy, `null` or empty payload is a payload".
+/// Semantics P13: "a falsy, `null` or empty payload is a payload".
 #[test]
 fn payloads_that_look_like_nothing_are_payloads() {
     async fn anything(ctx: Ctx, (): ()) -> outlast::Result<Vec<serde_json::Value>> {
@@ -273,7 +273,7 @@ fn payloads_that_look_like_nothing_are_payloads() {
     });
 }
 
-/// Seed 000, corrected: "a signal nobody waits for yet is kept"; first in, first out.
+/// Semantics P15: "a signal nobody waits for yet is kept"; first in, first out.
 #[test]
 fn early_signals_are_kept_and_taken_in_order() {
     async fn late(ctx: Ctx, (): ()) -> outlast::Result<(u32, u32)> {
@@ -291,7 +291,7 @@ fn early_signals_are_kept_and_taken_in_order() {
     });
 }
 
-/// Seed 000, line 9: "a conditional pause on a recorded step result is valid".
+/// Semantics P9: "a conditional pause on a recorded step result is valid".
 #[test]
 fn a_pause_may_depend_on_the_result_of_a_step() {
     async fn maybe(ctx: Ctx, nap: bool) -> outlast::Result<()> {
@@ -319,7 +319,7 @@ async fn go_or_give_up(ctx: Ctx, _: ()) -> outlast::Result<String> {
     }
 }
 
-/// Seed 000, corrected: "two or more pauses may be pending at once".
+/// Semantics P14: "two or more pauses may be pending at once".
 #[test]
 fn a_sleep_and_a_wait_are_pending_at_once() {
     Scene::play(async |scene| {

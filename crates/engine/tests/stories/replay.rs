@@ -1,4 +1,4 @@
-//! Code that changed under a run, and other ways of not doing the same twice. `design.md`, "Operations".
+//! Code that changed under a run, and other ways of not doing the same twice.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -131,7 +131,7 @@ fn a_sleep_of_another_length_parks_the_run() {
     assert_tells(&reason, &["replay mismatch at index 1", "TIMER_STARTED \"__sleep-0\" (3600000 ms)", &at]);
 }
 
-/// Seed 000, line 9: a conditional pause on randomness "is a determinism error that names the index".
+/// Semantics P9: a conditional pause on randomness "is a determinism error that names the index".
 #[test]
 fn a_pause_that_depends_on_chance_is_an_error_that_names_the_index() {
     Scene::play_with(Programs::Dropped, async |scene| {

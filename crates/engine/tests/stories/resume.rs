@@ -1,4 +1,4 @@
-//! Replay and resume: seed 003.
+//! Replay and resume: semantics R1 to R18.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use bytes::Bytes;
@@ -23,7 +23,7 @@ async fn pipeline(ctx: Ctx, (): ()) -> outlast::Result<Value> {
     ctx.step("finalize", async |_| Ok(json!({ "ok": ok }))).await
 }
 
-/// Seed 003, line 14: the end-to-end log; and line 2, what is only emitted is not in it. `OUTLAST_GOLDEN=rewrite` writes
+/// Semantics R14: the end-to-end log; and R2, what is only emitted is not in it. `OUTLAST_GOLDEN=rewrite` writes
 /// the file.
 #[test]
 fn the_log_of_the_seed_is_the_log_of_the_run() {
@@ -61,7 +61,7 @@ fn a_run_recorded_long_ago_is_replayed() {
     assert_eq!((replayed.events, replayed.ended), (8, true));
 }
 
-/// Seed 003, line 4: positional keys, counted per kind.
+/// Semantics R4: positional keys, counted per kind.
 #[test]
 fn operations_without_a_name_are_counted_per_kind() {
     async fn unnamed(ctx: Ctx, (): ()) -> outlast::Result<()> {
@@ -87,7 +87,7 @@ fn operations_without_a_name_are_counted_per_kind() {
     });
 }
 
-/// Seed 003, line 4: "explicit ids survive reordering of the code".
+/// Semantics R4: "explicit ids survive reordering of the code".
 #[test]
 fn named_operations_may_change_places() {
     async fn before(ctx: Ctx, (): ()) -> outlast::Result<(String, String)> {
@@ -118,7 +118,7 @@ fn named_operations_may_change_places() {
     });
 }
 
-/// Seed 003, line 5: status `waiting`, and what it waits for: here an approval, with its title.
+/// Semantics R5: status `waiting`, and what it waits for: here an approval, with its title.
 #[test]
 fn a_run_that_waits_says_for_what() {
     async fn ask(ctx: Ctx, (): ()) -> outlast::Result<bool> {
@@ -146,7 +146,7 @@ async fn greet(ctx: Ctx, (): ()) -> outlast::Result<String> {
     Ok(format!("Hello, {name}"))
 }
 
-/// Seed 003, line 7: "same `signal_id` → no-op success, also after the run has moved on, finished".
+/// Semantics R7: "same `signal_id` → no-op success, also after the run has moved on, finished".
 #[test]
 fn a_signal_sent_again_is_a_success_without_effect() {
     Scene::play(async |scene| {
@@ -165,7 +165,7 @@ fn a_signal_sent_again_is_a_success_without_effect() {
     });
 }
 
-/// Seed 003, line 7: "a different id for an operation already resolved → the caller gets `signal_lost`; the winner's
+/// Semantics R7: "a different id for an operation already resolved → the caller gets `signal_lost`; the winner's
 /// payload stands; the run is unaffected".
 #[test]
 fn a_second_signal_for_the_same_operation_is_lost() {
@@ -190,7 +190,7 @@ fn a_second_signal_for_the_same_operation_is_lost() {
     });
 }
 
-/// Seed 003, line 8: "state mutations re-run on replay and are derived, never stored".
+/// Semantics R8: "state mutations re-run on replay and are derived, never stored".
 #[test]
 fn state_is_made_again_by_replay() {
     Scene::play_with(Programs::Dropped, async |scene| {
@@ -231,7 +231,7 @@ fn names(told: &[Event]) -> Vec<&'static str> {
     told.iter().map(|event| event.kind().name()).collect()
 }
 
-/// Seed 003, lines 10 and 12: "`RUN_STARTED` → the journal → terminal event → end", also long after the end.
+/// Semantics R10 and R12: "`RUN_STARTED` → the journal → terminal event → end", also long after the end.
 #[test]
 fn an_observer_sees_the_start_the_journal_and_the_end() {
     Scene::play(async |scene| {
@@ -247,7 +247,7 @@ fn an_observer_sees_the_start_the_journal_and_the_end() {
     });
 }
 
-/// Seed 003, line 10: attach "never drives the run".
+/// Semantics R10: attach "never drives the run".
 #[test]
 fn watching_does_not_drive() {
     Scene::play(async |scene| {
@@ -299,7 +299,7 @@ fn what_is_emitted_is_seen_once_and_not_kept() {
     });
 }
 
-/// Seed 003, line 12: "`delete_run`; a live run is refused; afterwards a tombstone answers `run_lost`".
+/// Semantics R12: "`delete_run`; a live run is refused; afterwards a tombstone answers `run_lost`".
 #[test]
 fn a_run_is_deleted_when_it_has_ended_and_then_it_is_lost() {
     Scene::play(async |scene| {
@@ -318,7 +318,7 @@ fn a_run_is_deleted_when_it_has_ended_and_then_it_is_lost() {
     });
 }
 
-/// Seed 003, line 13: the codes a caller branches on.
+/// Semantics R13: the codes a caller branches on.
 #[test]
 fn errors_have_codes() {
     async fn fail(_: Ctx, (): ()) -> outlast::Result<()> {

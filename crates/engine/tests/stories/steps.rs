@@ -1,4 +1,4 @@
-//! Steps: attempts, time-outs, doubts and odd results. `design.md`, "Primitives".
+//! Steps: attempts, time-outs, doubts and odd results.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::collections::BTreeMap;
@@ -294,7 +294,7 @@ async fn outcome(engine: Engine) -> Option<(String, Vec<&'static str>)> {
     Some((outcome, kinds(&engine, "a").await))
 }
 
-/// Seed 003, corrected: "in-doubt steps are visible after a crash (`at_most_once` persists `STEP_STARTED`)".
+/// Semantics R17: "in-doubt steps are visible after a crash (`at_most_once` persists `STEP_STARTED`)".
 #[test]
 fn an_at_most_once_step_runs_at_most_once_and_is_in_doubt_after_a_crash() {
     let mut doubts = 0;

@@ -148,7 +148,7 @@ impl Tally {
     }
 }
 
-/// Seed 000's view of a run: the part of its pauses that the table of two sleeps has.
+/// The views of semantics P3: the part of its pauses that the table of two sleeps has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pauses {
     /// How many pause points were reached.

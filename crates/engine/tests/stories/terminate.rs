@@ -1,4 +1,4 @@
-//! Terminating: ending a run without asking it. `design.md`, "Primitives" and "Ownership"; promise 4.
+//! Terminating: ending a run without asking it. promise 4.
 
 use std::sync::Arc;
 

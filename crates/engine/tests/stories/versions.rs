@@ -1,4 +1,4 @@
-//! Rolling deploys: versions come and go, and healthy runs do not notice. `design.md`, "Versions".
+//! Rolling deploys: versions come and go, and healthy runs do not notice.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::pin::pin;

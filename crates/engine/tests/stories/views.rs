@@ -1,4 +1,4 @@
-//! What clients see of runs: lists, and the views of seed 000 (lines 2 to 5) and seed 003 (line 5), derived from the journal.
+//! What clients see of runs: lists, and the views of Semantics P2 to P5 and Semantics R5, derived from the journal.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use outlast::{Awaited, Ctx, Engine, Pauses, PendingApproval, PendingWait, Status, Timestamp};
@@ -16,7 +16,7 @@ fn row(reached: u32, completed_pause_index: u32, pending_resume_at: Option<Times
     Pauses { reached, completed_pause_index, pending_resume_at, ..Pauses::default() }
 }
 
-/// Seed 000, line 5: `sleep 5s; step; sleep 10s`, row for row.
+/// Semantics P5: `sleep 5s; step; sleep 10s`, row for row.
 #[test]
 fn the_table_of_two_sleeps_is_what_a_client_sees() {
     for hot_runs in [1_000, 0] {
@@ -60,7 +60,7 @@ fn the_table_of_two_sleeps_is_what_a_client_sees() {
     }
 }
 
-/// Seed 000, line 3 and 7, and its corrections: waits share the count, several may be pending, `null` is a payload.
+/// Semantics P3 and P7, and its corrections: waits share the count, several may be pending, `null` is a payload.
 #[test]
 fn waits_share_the_count_and_a_gap_stops_it() {
     async fn mixed(ctx: Ctx, (): ()) -> outlast::Result<()> {
@@ -118,7 +118,7 @@ fn a_sleep_that_lost_a_race_holds_nothing_up() {
     });
 }
 
-/// Seed 003, line 5: `awaiting[]` filled, and the projections.
+/// Semantics R5: `awaiting[]` filled, and the projections.
 #[test]
 fn a_waiting_run_shows_what_it_awaits() {
     async fn ask(ctx: Ctx, (): ()) -> outlast::Result<bool> {

@@ -1,5 +1,5 @@
-//! Those who watch. Seed 001, item 13: "events `operation:state-changed`, `all-operations-idle` for observers and tests";
-//! seed 003, items 5 and 10: attach.
+//! Those who watch. Semantics L13: "events `operation:state-changed`, `all-operations-idle` for observers and tests";
+//! Semantics R5 and R10: attach.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use outlast::{Ctx, Event};

@@ -344,7 +344,7 @@ async fn aimed_signal_of_the_wrong_name_is_lost(s: Scene<'_>) {
     assert_eq!(s.deliver(aimed(&held.run, "w", "go", "2")).await, Delivered::Delivered, "the wait is still open");
 }
 
-/// Seed 003, 7: a different id for an operation already resolved is told `signal_lost`; the winner stands.
+/// Semantics R7: a different id for an operation already resolved is told `signal_lost`; the winner stands.
 async fn aimed_signal_after_the_resolution_is_lost_but_its_repetition_is_not(s: Scene<'_>) {
     let held = waiting(&s, "go").await;
     s.deliver(aimed(&held.run, "w", "go", "1")).await;

@@ -272,7 +272,7 @@ async fn heartbeat_of_an_unknown_task_is_refused(s: Scene<'_>) {
     assert_eq!(s.store.heartbeat(elsewhere).await, Err(StoreError::UnknownTask(task_id("t"))));
 }
 
-/// Seed 002, 4: completion, result and the parent's resume are one atomic statement.
+/// Completion, result and the parent's resume are one atomic statement.
 async fn result_inbox_item_and_wake_are_one(s: Scene<'_>) {
     let held = tasked(&s).await;
     let claimed = s.work_one("w", 1).await;

@@ -45,7 +45,7 @@ fn timer_gone(operation: &str) -> CommitError {
     CommitError::Rejected(Rejection::TimerGone { key: key(operation) })
 }
 
-/// Seed 003's case: due at 100; nothing at 99; claimed at 100 with lease 50; blocked at 110; reclaimed at 151.
+/// due at 100; nothing at 99; claimed at 100 with lease 50; blocked at 110; reclaimed at 151.
 async fn timer_due_at_100_not_at_99_fires_at_100_and_is_claimed_with_lease_50_blocked_at_110_reclaimed_at_151(
     s: Scene<'_>,
 ) {
@@ -78,7 +78,7 @@ async fn timer_fires_once_however_often_it_is_swept(s: Scene<'_>) {
     assert_eq!(s.inbox(&held.run).await.len(), 1);
 }
 
-/// Seed 003's case.
+/// By the clock.
 async fn two_timers_of_the_same_instant_are_delivered_each(s: Scene<'_>) {
     let mut held = s.own("a").await;
     let commit = held.commit().event("x").sleep("t1", 100).sleep("t2", 100).suspend();
@@ -91,7 +91,7 @@ async fn two_timers_of_the_same_instant_are_delivered_each(s: Scene<'_>) {
     assert_eq!(s.inbox(&other.run).await.len(), 1);
 }
 
-/// Seed 003's case: two sequential timers with the same instant.
+/// two sequential timers with the same instant.
 async fn two_timers_of_the_same_instant_one_after_the_other_are_delivered_each(s: Scene<'_>) {
     let mut held = sleeping(&s, "a", 100).await;
     s.clock.set(100);
