@@ -21,6 +21,8 @@ pub(crate) struct Board {
     closed: AtomicBool,
     /// A suspect is driven, and nobody knows yet whether it kills its driver.
     suspect: AtomicBool,
+    /// The node found no room for another run.
+    full: AtomicBool,
     /// The node's lease; 0 for none.
     lease: AtomicU64,
     /// The earliest timer this engine started and nobody has looked after since.
@@ -75,7 +77,9 @@ impl Board {
     // For drivers.
 
     pub(crate) fn driven_one_less(&self) {
-        if self.driven.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
+        let last = self.driven.fetch_sub(1, Ordering::SeqCst) == 1;
+        let room = self.full.swap(false, Ordering::SeqCst);
+        if room || last && self.closed.load(Ordering::SeqCst) {
             self.node.notify_one();
         }
     }
@@ -197,6 +201,11 @@ impl Board {
 
     pub(crate) fn has_suspect(&self) -> bool {
         self.suspect.load(Ordering::SeqCst)
+    }
+
+    /// Notes that there was no room: the next run that leaves makes some.
+    pub(crate) fn set_full(&self) {
+        self.full.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn set_lease(&self, lease: Option<LeaseId>) {

@@ -22,7 +22,7 @@ use futures_util::stream::FuturesUnordered;
 use outlast_core::commit::{Commit, NewRun, Parent, Then};
 use outlast_core::id::{Fence, Generation, Index, RunKey, Version, WorkflowName};
 use outlast_core::lifecycle::Decision;
-use outlast_core::limits::TRIES_ALONE;
+use outlast_core::limits::{TEXT_BYTES_MAX, TRIES_ALONE};
 use outlast_core::time::Timestamp;
 use outlast_store::{Claimed, Created, Loaded, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -112,8 +112,10 @@ struct Place {
     woken: bool,
     /// Why it parks, once nothing of it is under way.
     stopped: Option<String>,
-    /// Times the run was loaded again, or its commit sent again, without success.
-    tries: u32,
+    /// Times the run was loaded again because its commit was turned down.
+    reloads: u32,
+    /// Times its commit was sent again because the store was away.
+    resends: u32,
     /// It may kill its driver, and has not committed yet: it is driven alone.
     suspect: bool,
 }
@@ -277,7 +279,8 @@ impl Driver {
             let old = self.places.remove(&old);
             self.left(old.as_ref());
         }
-        self.places.insert(no, Place { slot, key, woken: false, stopped: None, tries: 0, suspect: false });
+        self.places
+            .insert(no, Place { slot, key, woken: false, stopped: None, reloads: 0, resends: 0, suspect: false });
         no
     }
 
@@ -307,7 +310,7 @@ impl Driver {
     /// Reads a run again from the start, keeping what was learned.
     fn reload(&mut self, no: RunNo, owned: Owned, hints: Hints) {
         let Some(place) = self.places.get_mut(&no) else { return };
-        place.tries += 1;
+        place.reloads += 1;
         let wanted = Wanted { no, run: owned.run.clone(), from: Index(0), taking: Some(owned.fence) };
         place.slot = Slot::Loading { owned, hints, hot: None };
         self.loads.push(wanted);
@@ -433,7 +436,8 @@ impl Driver {
 
     fn park(&mut self, no: RunNo, run: &RunKey, fence: Fence, next: Index, reason: String) {
         tracing::error!(run = %run, %reason, "the run is parked");
-        let reason: String = reason.chars().filter(|letter| *letter != '\0').take(4_000).collect();
+        // A letter has four bytes at most, and a text has its limit in bytes.
+        let reason: String = reason.chars().filter(|letter| *letter != '\0').take(TEXT_BYTES_MAX / 4).collect();
         let commit = Commit { then: Then::Park { reason }, ..Commit::new(run.clone(), fence, next) };
         if let Some(place) = self.places.get_mut(&no) {
             place.slot = Slot::Leaving;

@@ -150,12 +150,13 @@ impl Node {
             if polled {
                 agenda.poll = self.after(self.poll);
             }
+            // Before claiming: a run that is woken and ends its turn meanwhile is found by one or the other.
+            self.look_for_wakes(lease).await;
             if stage == Stage::Running {
                 self.claim_what_may_begin(lease, &mut claims, polled).await;
             } else {
                 claims.clear(&self.board);
             }
-            self.look_for_wakes(lease).await;
             self.wait(&agenda, claims.ask_at()).await;
         }
         self.give_back(&mut claims.surplus).await;

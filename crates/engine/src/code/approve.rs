@@ -45,7 +45,8 @@ impl Approve<Decision> {
     }
 
     /// Waits so long at most, and gives `None` then.
-    pub fn timeout(self, timeout: Duration) -> Approve<Option<Decision>> {
+    pub fn timeout(mut self, timeout: Duration) -> Approve<Option<Decision>> {
+        self.pending.refuse_zero("question", timeout);
         self.until(Due::After(timeout))
     }
 

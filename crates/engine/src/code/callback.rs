@@ -53,6 +53,7 @@ impl<T: DeserializeOwned> Callback<T> {
 
     /// Waits so long at most; then it fails with the code `timeout`.
     pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.pending.refuse_zero("callback", timeout);
         self.patience.deadline = Some(Due::After(timeout));
         self
     }

@@ -100,6 +100,13 @@ impl Pending {
         self.refuse(Failure::new(code::VALIDATION_ERROR, message).permanent());
     }
 
+    /// A timeout of no time is a mistake.
+    pub(super) fn refuse_zero(&mut self, what: &str, timeout: std::time::Duration) {
+        if timeout.is_zero() {
+            self.refuse_option(format!("the timeout of a {what} must be more than zero"));
+        }
+    }
+
     /// Takes the value, or refuses the operation.
     pub(super) fn accept<T>(&mut self, value: Result<T>) -> Option<T> {
         value.map_err(|error| self.refuse(error.into_failure())).ok()

@@ -61,9 +61,7 @@ where
     /// How long one attempt may take. An attempt that takes longer is dropped, and counts as a failure with the code
     /// `timeout`.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        if timeout.is_zero() {
-            self.pending.refuse_option("the timeout of a step must be more than zero");
-        }
+        self.pending.refuse_zero("step", timeout);
         self.options.timeout = Some(timeout);
         self
     }

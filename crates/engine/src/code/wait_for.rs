@@ -37,7 +37,8 @@ impl<T: DeserializeOwned> WaitFor<T, T> {
     }
 
     /// Waits so long at most, and gives `None` then.
-    pub fn timeout(self, timeout: Duration) -> WaitFor<T, Option<T>> {
+    pub fn timeout(mut self, timeout: Duration) -> WaitFor<T, Option<T>> {
+        self.pending.refuse_zero("wait", timeout);
         self.until(Due::After(timeout))
     }
 

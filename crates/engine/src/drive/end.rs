@@ -160,7 +160,8 @@ impl Run {
     /// Children that run on without their parent do so as it was said when they were started.
     fn close_children(&mut self) {
         for (key, entry) in self.table.live() {
-            if let Entry { detail: Detail::Child { child, on_close, detached: false }, .. } = entry {
+            // One that was refused has no child; its id may be somebody else's.
+            if let Entry { detail: Detail::Child { child, on_close, detached: false }, refused: false, .. } = entry {
                 let open = OpenChild { key: key.clone(), child: child.clone(), on_close: *on_close };
                 self.draft.deliveries.extend(open.close(&self.identity));
             }

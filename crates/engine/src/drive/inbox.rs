@@ -102,12 +102,7 @@ impl Run {
         if self.pausing || self.journal.is_paused() {
             return Ok(false);
         }
-        if let Some(item) = self.inbox.answers.pop_front() {
-            self.answer(item)?;
-            return Ok(true);
-        }
-        if let Some((key, item)) = self.next_signal() {
-            self.signal(key, item)?;
+        if self.take_answer()? {
             return Ok(true);
         }
         if let Some(item) = self.inbox.timers.pop_front() {
@@ -115,6 +110,20 @@ impl Run {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Takes the next answer or signal that somebody waits for; whether there was one.
+    pub(super) fn take_answer(&mut self) -> Result<bool, Stop> {
+        if self.pausing || self.journal.is_paused() {
+            return Ok(false);
+        }
+        if let Some(item) = self.inbox.answers.pop_front() {
+            self.answer(item)?;
+            return Ok(true);
+        }
+        let Some((key, item)) = self.next_signal() else { return Ok(false) };
+        self.signal(key, item)?;
+        Ok(true)
     }
 
     // Controls.
@@ -239,7 +248,8 @@ impl Run {
 
     /// A signal, and the wait it resolves.
     fn next_signal(&mut self) -> Option<(Key, InboxItem)> {
-        let aimed = self.inbox.aimed.keys().find(|key| self.is_open_wait(key)).cloned();
+        let aimed = self.inbox.aimed.iter().find(|(key, item)| self.is_open_wait(key, item.name.as_deref()));
+        let aimed = aimed.map(|(key, _)| key.clone());
         if let Some(key) = aimed {
             let item = self.inbox.aimed.remove(&key)?;
             return Some((key, item));
@@ -253,9 +263,10 @@ impl Run {
         Some((key, item))
     }
 
-    fn is_open_wait(&self, key: &Key) -> bool {
-        self.table.is_live(key)
-            && matches!(self.table.get(key), Some(Entry { detail: Detail::Signal { .. }, .. }))
+    /// Whether the operation waits for a signal of this name. One that was aimed at something else is left alone.
+    fn is_open_wait(&self, key: &Key, signal: Option<&str>) -> bool {
+        self.signal_name(key).is_some_and(|name| Some(name.as_str()) == signal)
+            && self.table.is_live(key)
             && self.journal.is_open(key)
     }
 

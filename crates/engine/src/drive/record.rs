@@ -80,6 +80,9 @@ impl Run {
     /// Ends attempts whose time is up.
     pub(super) fn expire(&mut self) -> Result<(), Stop> {
         for key in self.table.expired(self.moment.now) {
+            if self.has_returned(&key) {
+                continue;
+            }
             let timeout = match self.table.get(&key) {
                 Some(Entry { detail: Detail::Code(Code { timeout: Some(timeout), .. }), .. }) => *timeout,
                 Some(_) | None => continue,
@@ -92,7 +95,8 @@ impl Run {
 
     /// Ends attempts that were silent for too long; whether there were any. Called after every sign of life was heard.
     pub(super) fn end_silent(&mut self) -> Result<bool, Stop> {
-        let silent = self.table.silent(self.moment.now);
+        let mut silent = self.table.silent(self.moment.now);
+        silent.retain(|key| !self.has_returned(key));
         for key in &silent {
             let Some(Entry { detail: Detail::Code(Code { heartbeat: Some(silence), .. }), .. }) = self.table.get(key)
             else {

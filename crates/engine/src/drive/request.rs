@@ -316,6 +316,9 @@ impl Run {
         })?;
         self.went_idle(&key);
         if let Some(error) = refused {
+            if let Some(entry) = self.table.get_mut(&key) {
+                entry.refused = true;
+            }
             return self.append(Event::ChildFailed { key, child, error });
         }
         let run = RunKey::new(self.identity.run.namespace.clone(), child);

@@ -93,6 +93,8 @@ pub(crate) struct Hints {
     pub(crate) outcomes: BTreeMap<Key, Event>,
     /// Ids that cannot be a child's: somebody else has them.
     pub(crate) strangers: BTreeSet<RunId>,
+    /// An answer came before what the program did: it is fed before any body's outcome.
+    pub(crate) answers_first: bool,
 }
 
 /// Why a run cannot be driven on. Nothing is lost: it parks with the message.
@@ -247,6 +249,8 @@ impl Run {
                 self.resume(Fed::Poll)?;
             } else if let Some(requested) = self.next_request() {
                 self.perform(requested)?;
+            } else if self.hints.answers_first && self.take_answer()? {
+                // Whoever gave it was told that it counts.
             } else if self.start_wanted()? {
                 // Every body that may run begins before the first of them is recorded: after that the others would have
                 // to wait until the record is durable.
@@ -310,11 +314,11 @@ impl Run {
             self.ended_meanwhile = Some(outcome);
             return Ok(());
         }
-        if self.fed < self.loaded {
-            return Err(Stop::Mismatch(self.mismatch_at(self.fed, mismatch::Requested::End)));
-        }
-        // Requests made on the way to the end still count: a value recorded, a child started.
-        while let Some(requested) = self.held.pop_front().or_else(|| self.ends.pop_front()) {
+        self.pass_the_rest()?;
+        // Requests made on the way to the end still count: a value recorded, a child started. What bodies came to that
+        // nobody awaited does not: the program would end before it is fed.
+        self.ends.clear();
+        while let Some(requested) = self.held.pop_front() {
             self.perform(requested)?;
         }
         self.outcome = Some(self.finish(outcome)?);
@@ -433,6 +437,11 @@ impl Run {
     }
 
     /// Names the author used at two places: a warning, or, in tests, a reason to stop.
+    /// Whether a body has returned, and that is not recorded yet.
+    pub(super) fn has_returned(&self, key: &Key) -> bool {
+        self.ends.iter().any(|requested| requested.operation.key() == Some(key))
+    }
+
     fn report_names(&mut self) -> Result<(), Stop> {
         let shared = self.program.shared_names();
         for name in shared.iter().skip(self.names_reported) {

@@ -82,7 +82,11 @@ impl Driver {
 
     fn inbox(&mut self, no: RunNo, answer: Result<Loaded, StoreError>) {
         let Some(place) = self.places.get_mut(&no) else { return };
-        let Slot::Live(run) = &mut place.slot else { return };
+        let Slot::Live(run) = &mut place.slot else {
+            // It is being loaded again, maybe from before this; its resume is taken, so it must be read once more.
+            place.woken = true;
+            return;
+        };
         run.set_reading(false);
         let again = std::mem::take(&mut place.woken);
         match answer {
@@ -119,15 +123,28 @@ impl Driver {
             Err(CommitError::NotApplied(error)) if error.is_retryable() => {
                 tracing::warn!(run = %commit.run, %error, "a commit could not be written; it is tried again");
                 let Some(place) = self.places.get_mut(&no) else { return };
-                place.tries += 1;
-                self.under_way.push(self.calls.again(no, Sent::Commit(commit), place.tries));
+                place.resends += 1;
+                self.under_way.push(self.calls.again(no, Sent::Commit(commit), place.resends));
             }
             Err(CommitError::Rejected(rejection)) => self.rejected(no, &commit, rejection),
-            Err(error @ (CommitError::Conflict { .. } | CommitError::Fenced { .. } | CommitError::NotApplied(_))) => {
-                tracing::warn!(run = %commit.run, %error, "the run is no longer driven here");
-                self.forget(no);
-            }
+            Err(error) => self.lost(no, &commit, &error),
         }
+    }
+
+    /// A commit that will not be: somebody else has the run, or the store cannot take it.
+    pub(super) fn lost(&mut self, no: RunNo, commit: &Commit, error: &CommitError) {
+        let gone = match error {
+            CommitError::NotApplied(StoreError::NotFound(_) | StoreError::Deleted(_)) => true,
+            CommitError::NotApplied(_) => false,
+            _ => true,
+        };
+        let live = matches!(self.places.get(&no), Some(Place { slot: Slot::Live(_), .. }));
+        if gone || !live {
+            tracing::warn!(run = %commit.run, %error, "the run is no longer driven here");
+            self.forget(no);
+            return;
+        }
+        self.park(no, &commit.run, commit.fence, commit.expected, format!("its commit cannot be stored: {error}"));
     }
 
     fn applied(&mut self, no: RunNo, commit: &Commit) {
@@ -147,7 +164,7 @@ impl Driver {
             self.board.parked(&commit.run);
             return;
         };
-        place.tries = 0;
+        (place.resends, place.reloads) = (0, 0);
         let Some(mut applied) = run.committed() else { return };
         self.board.publish(&commit.run, run.identity().generation, std::mem::take(&mut applied.emitted));
         if !self.park_if_stopped(no) {
@@ -199,7 +216,7 @@ impl Driver {
         };
         self.reload(no, owned, Hints::default());
         if let Some(place) = self.places.get_mut(&no) {
-            place.tries = 0;
+            place.reloads = 0;
         }
     }
 
@@ -212,15 +229,20 @@ impl Driver {
             self.forget(no);
             return;
         };
-        let tries = place.tries;
+        let (reloads, stopped) = (place.reloads, place.stopped.take());
         let (identity, fence, next) = (run.identity().clone(), run.fence(), run.durable());
-        if tries >= RELOADS_MAX || matches!(rejection, Rejection::Limit(_) | Rejection::ForeignNamespace { .. }) {
+        if let Some(reason) = stopped {
+            self.park(no, &identity.run, fence, next, reason);
+            return;
+        }
+        if reloads >= RELOADS_MAX || matches!(rejection, Rejection::Limit(_) | Rejection::ForeignNamespace { .. }) {
             self.park(no, &identity.run, fence, next, format!("its commit was rejected: {rejection}"));
             return;
         }
         let mut hints = run.salvage(commit);
-        if let Rejection::ChildExists { child } = rejection {
-            hints.strangers.insert(child);
+        match rejection {
+            Rejection::ChildExists { child } => drop(hints.strangers.insert(child)),
+            _ => hints.answers_first = true,
         }
         let owned = Owned {
             run: identity.run,

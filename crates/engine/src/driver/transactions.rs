@@ -25,14 +25,11 @@ impl Driver {
             Err(CommitError::NotApplied(error)) if error.is_retryable() => {
                 tracing::warn!(run = %transact.commit.run, %error, "a transaction could not be run; it is tried again");
                 let Some(place) = self.places.get_mut(&no) else { return };
-                place.tries += 1;
-                self.under_way.push(self.calls.again(no, Sent::Transact(transact), place.tries));
+                place.resends += 1;
+                self.under_way.push(self.calls.again(no, Sent::Transact(transact), place.resends));
             }
             Err(CommitError::Rejected(rejection)) => self.rejected(no, &transact.commit, rejection),
-            Err(error @ (CommitError::Conflict { .. } | CommitError::Fenced { .. } | CommitError::NotApplied(_))) => {
-                tracing::warn!(run = %transact.commit.run, %error, "the run is no longer driven here");
-                self.forget(no);
-            }
+            Err(error) => self.lost(no, &transact.commit, &error),
         }
     }
 
@@ -53,7 +50,7 @@ impl Driver {
             self.board.suspect_settled();
         }
         let Slot::Live(run) = &mut place.slot else { return };
-        place.tries = 0;
+        (place.resends, place.reloads) = (0, 0);
         let (commit, mut applied) = match run.transacted() {
             Ok(Some(transacted)) => transacted,
             Ok(None) => return,
@@ -69,8 +66,8 @@ impl Driver {
     }
 
     fn rolled_back(&mut self, no: RunNo, failure: Failure) {
-        let Some(Place { slot: Slot::Live(run), tries, .. }) = self.places.get_mut(&no) else { return };
-        *tries = 0;
+        let Some(Place { slot: Slot::Live(run), resends, .. }) = self.places.get_mut(&no) else { return };
+        *resends = 0;
         run.rolled_back(failure);
         if !self.park_if_stopped(no) {
             self.advance(no);

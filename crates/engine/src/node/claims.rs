@@ -57,6 +57,11 @@ impl Node {
         loop {
             let room = self.runs_max.saturating_sub(self.board.driven()).min(CLAIM_BATCH_MAX);
             if room == 0 {
+                self.board.set_full();
+                // One may have left before that was noted.
+                if self.board.driven() < self.runs_max {
+                    continue;
+                }
                 return;
             }
             let claim = Claim {

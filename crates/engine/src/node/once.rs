@@ -35,6 +35,8 @@ impl Node {
             return lease.ok_or(StoreError::Unavailable { trouble: Trouble::Busy, message });
         }
         let _one_at_a_time = self.holding.lock().await;
+        // Nobody else says that this code is there.
+        self.announce().await;
         let Some(lease) = self.board.lease() else { return self.register().await };
         match self.store.renew(lease, self.lease).await {
             Ok(renewed) => {
@@ -83,6 +85,8 @@ impl Node {
             }
             let lease = self.hold_lease().await?;
             self.sweep().await?;
+            // The loop may have looked for the next timer in between, and found none.
+            self.board.somebody_woken();
             // Before it is handed over, so that it is not missed.
             let left = self.board.await_left(run);
             if let Some(claimed) = self.claim_run(run, lease, next_claim()).await? {
@@ -125,7 +129,8 @@ impl Node {
     /// Waits until a run is no longer driven. Where no loop does, keeps the lease, fires timers and looks for wakes.
     async fn attend(&self, mut left: oneshot::Receiver<()>) {
         if self.looping {
-            let _ = left.await;
+            let mut stage = self.stage.clone();
+            select(left, pin!(stage.wait_for(|stage| *stage == Stage::Stopped))).await;
             return;
         }
         let mut renew = self.after(self.lease / 3);

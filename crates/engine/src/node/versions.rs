@@ -13,18 +13,21 @@ impl Node {
     /// Announces what is registered here, and parks what nobody announces, each when it is time.
     pub(super) async fn look_after_versions(&self, now: Duration, agenda: &mut Agenda) {
         let period = self.version_grace / ANNOUNCEMENTS;
-        if now >= agenda.announce {
-            let said = self.announce().await;
-            agenda.announce = self.after(if said { period } else { period.min(self.poll) });
+        let parks = now >= agenda.park;
+        if !parks && now < agenda.announce {
+            return;
         }
-        if now >= agenda.park {
-            self.park_unserved().await;
-            agenda.park = self.after(period);
+        // Always before parking too: a clock that steps forward must not make what is here look old.
+        let said = self.announce().await;
+        agenda.announce = self.after(if said { period } else { period.min(self.poll) });
+        if parks {
+            let more = said && self.park_unserved().await;
+            agenda.park = self.after(if more || !said { period.min(self.poll) } else { period });
         }
     }
 
     /// Whether it could be said.
-    async fn announce(&self) -> bool {
+    pub(super) async fn announce(&self) -> bool {
         match self.store.announce(self.registry.offers()).await {
             Ok(()) => true,
             Err(error) => {
@@ -34,22 +37,19 @@ impl Node {
         }
     }
 
-    async fn park_unserved(&self) {
-        loop {
-            match self.store.park_unserved(self.version_grace, CLAIM_BATCH_MAX).await {
-                Ok(parked) => {
-                    for run in &parked {
-                        tracing::error!(%run, "the run is parked: no node has offered its version; its note says what to do");
-                        self.board.parked(run);
-                    }
-                    if parked.len() < CLAIM_BATCH_MAX {
-                        return;
-                    }
+    /// Parks some, not so many that the lease would not be renewed meanwhile; whether there may be more.
+    async fn park_unserved(&self) -> bool {
+        match self.store.park_unserved(self.version_grace, CLAIM_BATCH_MAX).await {
+            Ok(parked) => {
+                for run in &parked {
+                    tracing::error!(%run, "the run is parked: no node has offered its version; its note says what to do");
+                    self.board.parked(run);
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "runs that nobody serves could not be looked for; they are looked for again");
-                    return;
-                }
+                parked.len() == CLAIM_BATCH_MAX
+            }
+            Err(error) => {
+                tracing::warn!(%error, "runs that nobody serves could not be looked for; they are looked for again");
+                false
             }
         }
     }

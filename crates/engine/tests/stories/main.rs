@@ -7,6 +7,7 @@ mod control;
 mod coordinator;
 mod crashes;
 mod drive_once;
+mod encounters;
 mod explain;
 mod family;
 mod fork;

@@ -35,6 +35,7 @@ super::stories! {
     mailbox_payload_does_not_stop_a_cancellation,
     open_and_closed_in_one_commit_is_over,
     wait_of_a_key_in_use_is_rejected,
+    slot_of_another_name_or_kind_does_not_keep_a_wait_from_opening,
     same_wait_twice_in_one_commit_is_rejected,
     closing_what_is_not_open_is_rejected,
     answer_tells_who_and_how,
@@ -350,9 +351,18 @@ async fn wait_of_a_key_in_use_is_rejected(s: Scene<'_>) {
     s.apply(&mut held, commit).await;
     let again = s.commit(held.commit().event("y").approval("ok")).await.unwrap_err();
     assert_eq!(again, exists("ok"), "a key names one operation for good");
-    s.deliver(aimed(&held.run, "w", "go", "1")).await;
-    let other = s.commit(held.commit().event("y").wait_signal("w", "stop")).await.unwrap_err();
-    assert_eq!(other, exists("w"), "the slot is for a wait of its own name");
+}
+
+/// Whoever aims a signal at what they do not know must not be able to stop the run.
+async fn slot_of_another_name_or_kind_does_not_keep_a_wait_from_opening(s: Scene<'_>) {
+    let mut held = s.own("a").await;
+    assert_eq!(s.deliver(aimed(&held.run, "w", "go", "1")).await, Delivered::Buffered);
+    assert_eq!(s.deliver(aimed(&held.run, "ok", "go", "2")).await, Delivered::Buffered);
+    let commit = held.commit().event("x").wait_signal("w", "stop").approval("ok");
+    s.apply(&mut held, commit).await;
+    assert_eq!(s.deliver(aimed(&held.run, "w", "stop", "3")).await, Delivered::Delivered, "it is open");
+    assert_eq!(s.deliver(decide(&held.run, "ok", "4")).await, Delivered::Delivered);
+    assert_eq!(s.inbox(&held.run).await.len(), 4, "nothing that was acknowledged is gone");
 }
 
 async fn same_wait_twice_in_one_commit_is_rejected(s: Scene<'_>) {

@@ -200,6 +200,8 @@ fn open_wait(rows: &mut dyn Rows, new: &NewWait, before: Option<WaitRow>) -> Ste
         Some(slot) if slot.state == WaitState::Slotted && new.kind == WaitKind::Signal && slot.name == new.name => {
             (WaitState::Answered, slot.answer)
         }
+        // A signal that was aimed at something this key is not: it must not keep the run from going on.
+        Some(slot) if slot.state == WaitState::Slotted => (WaitState::Open, None),
         Some(_) => return Err(reject(Rejection::WaitExists { key: new.key.clone() })),
     };
     let row = WaitRow { state, answer, ..WaitRow::open(new, rows.now()) };
