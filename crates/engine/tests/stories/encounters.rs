@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use outlast::{Ctx, Outlast, Race2, Status};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::support::{Scene, kinds, seconds, status};
 
@@ -112,16 +112,26 @@ fn a_run_that_ends_beside_what_it_started_can_be_replayed() {
 /// An engine with room for few takes the next one as soon as one is done, and does not wait for its next poll.
 #[test]
 fn an_engine_with_little_room_takes_the_next_run_at_once() {
-    async fn short(ctx: Ctx, (): ()) -> outlast::Result<()> {
-        ctx.step("short", async |_| Ok(())).await
+    async fn short(ctx: Ctx, gate: Arc<Semaphore>) -> outlast::Result<()> {
+        let body = async |_| {
+            let _ = gate.acquire().await;
+            Ok(())
+        };
+        ctx.step("short", body).await
     }
     Scene::play(async |scene| {
+        let gate = Arc::new(Semaphore::new(0));
+        let within = gate.clone();
+        let short = move |ctx: Ctx, (): ()| short(ctx, within.clone());
         let engine = scene.engine(|engine: Outlast| engine.workflow("short", short).runs_max(2)).await;
-        let begun = scene.world.now();
         let mut runs = Vec::new();
         for n in 0..40 {
             runs.push(engine.start("short", &()).id(&format!("r{n}")).await.unwrap());
         }
+        // Two are driven, and nobody says that the others are there.
+        scene.pass(seconds(1)).await;
+        let begun = scene.world.now();
+        gate.add_permits(1);
         for run in runs {
             run.result::<()>().await.unwrap();
         }
