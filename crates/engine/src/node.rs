@@ -175,9 +175,14 @@ impl Node {
     }
 
     fn first_agenda(&self) -> Agenda {
-        let now = self.after(Duration::ZERO);
-        // Not at once: after all nodes were down, those with other versions need time to come up too.
-        Agenda { renew: self.after(self.lease / 3), poll: now, announce: now, park: self.after(self.version_grace) }
+        Agenda {
+            renew: self.after(self.lease / 3),
+            poll: self.after(Duration::ZERO),
+            // Soon enough for whoever looks for silence, and not in the way of what is to be driven first.
+            announce: self.after(self.poll.min(self.version_grace / 10)),
+            // Not at once: after all nodes were down, those with other versions need time to come up too.
+            park: self.after(self.version_grace),
+        }
     }
 
     fn after(&self, duration: Duration) -> Duration {

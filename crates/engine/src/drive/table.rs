@@ -90,6 +90,12 @@ pub(super) struct Code {
     pub(super) due_item: Option<InboxId>,
 }
 
+impl Code {
+    fn is_clocked(&self) -> bool {
+        self.timeout.is_some() || self.heartbeat.is_some()
+    }
+}
+
 /// Where a body stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
@@ -130,6 +136,8 @@ pub(super) struct Table {
     /// The same, of code that runs inside the store: it comes last, because nothing else begins while it runs.
     wanted_in_store: VecDeque<Key>,
     running: usize,
+    /// Bodies that run and may not take as long as they like, or be silent for as long.
+    clocked: usize,
     /// Open waits for a signal, by name, the oldest first.
     waits: FxHashMap<SignalName, VecDeque<Key>>,
     /// For those who watch.
@@ -276,6 +284,7 @@ impl Table {
             silent: code.heartbeat.map(|silence| now + silence),
         };
         self.running += 1;
+        self.clocked += usize::from(code.is_clocked());
         code.attempts + 1
     }
 
@@ -294,6 +303,7 @@ impl Table {
         let Some(Entry { detail: Detail::Code(code), .. }) = self.entries.get_mut(key) else { return };
         if let Body::Running { .. } = code.body {
             self.running -= 1;
+            self.clocked -= usize::from(code.is_clocked());
         }
         code.body = Body::Idle;
     }
@@ -317,14 +327,11 @@ impl Table {
 
     /// When the next attempt's time is up, or its silence too long.
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {
-        if self.running == 0 {
-            return None;
-        }
         self.running().flat_map(|(_, expires, silent)| [expires, silent]).flatten().min()
     }
 
     fn running(&self) -> impl Iterator<Item = (&Key, Option<Timestamp>, Option<Timestamp>)> {
-        let nobody = self.running == 0;
+        let nobody = self.clocked == 0;
         self.live.iter().filter(move |_| !nobody).filter_map(|key| match self.entries.get(key) {
             Some(Entry { detail: Detail::Code(Code { body: Body::Running { expires, silent }, .. }), .. }) => {
                 Some((key, *expires, *silent))
