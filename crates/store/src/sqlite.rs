@@ -273,7 +273,7 @@ impl Store for SqliteStore {
         let job = transact::Job::new(transact, Arc::clone(&self.limits), Arc::clone(&self.guard));
         Box::pin(async move {
             let (writer, running) = (self.writer()?, job.clone());
-            job.ended(writer.run(move |rows| running.run(rows)).await)
+            job.ended(writer.run_guest(move |rows| running.run(rows)).await)
         })
     }
 

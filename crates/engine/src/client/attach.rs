@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 
+use futures_util::Stream;
 use futures_util::future::{Either, select};
 use outlast_core::commit::Status;
 use outlast_core::event::Event;
@@ -63,6 +64,17 @@ impl Attached {
                 Stage::Watching { .. } => self.watch().await?,
             }
         }
+    }
+
+    /// The events as a stream, which ends where [`Attached::next`] gives none. An error ends it too.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Event, EngineError>> {
+        futures_util::stream::unfold(Some(self), |attached| async move {
+            let mut attached = attached?;
+            match attached.next().await {
+                Ok(event) => Some((Ok(event?), Some(attached))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })
     }
 
     async fn view(&self) -> Result<RunView, EngineError> {

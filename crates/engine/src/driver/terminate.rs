@@ -88,22 +88,24 @@ impl Seizure {
     async fn end(&self, order: &Terminate) -> Result<Option<Commit>, StoreError> {
         let mut delay = AGAIN_FIRST;
         let mut tries = 0;
+        // Of any try, not only of the last: a run that stays seized is driven by nobody.
+        let mut seized = None;
         loop {
             tries += 1;
-            let tried = self.try_to_end(order).await;
-            match tried {
+            let Failed { error, again, held } = match self.try_to_end(order).await {
                 Ok(ended) => return Ok(ended),
-                Err(Failed { error, again: true, .. }) if tries < TRIES_MAX => {
-                    tracing::warn!(run = %order.run, %error, "a run could not be terminated yet; it is tried again");
-                    pause(&self.time, &mut delay).await;
-                }
-                Err(Failed { error, held, .. }) => {
-                    if let Some(fence) = held {
-                        self.give_back(&order.run, fence).await;
-                    }
-                    return Err(error);
-                }
+                Err(failed) => failed,
+            };
+            seized = held.or(seized);
+            if again && tries < TRIES_MAX {
+                tracing::warn!(run = %order.run, %error, "a run could not be terminated yet; it is tried again");
+                pause(&self.time, &mut delay).await;
+                continue;
             }
+            if let Some(fence) = seized {
+                self.give_back(&order.run, fence).await;
+            }
+            return Err(error);
         }
     }
 
@@ -222,7 +224,14 @@ impl Seizure {
     /// The run was seized and cannot be ended: it goes on where it stood.
     async fn give_back(&self, run: &RunKey, fence: Fence) {
         let release = Release { run: run.clone(), fence, again: true };
-        let _ = self.store.release(vec![release]).await;
+        let mut delay = AGAIN_FIRST;
+        for _ in 0..TRIES_MAX {
+            let answer = self.store.release(vec![release.clone()]).await.pop();
+            if !matches!(answer, Some(Err(error)) if error.is_retryable()) {
+                break;
+            }
+            pause(&self.time, &mut delay).await;
+        }
         self.board.somebody_woken();
     }
 }

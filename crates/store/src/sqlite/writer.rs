@@ -23,14 +23,21 @@ const QUEUE_MAX: usize = 4_096;
 /// Jobs in one transaction. Above the runs in flight: a smaller group costs throughput.
 const GROUP_MAX: usize = 4_096;
 
+/// Jobs in one transaction that run an author's statements: they may take long, and the others wait for them. A lease
+/// must be renewed in between.
+const GUESTS_MAX: usize = 4;
+
 /// Work for the writer: may be run again if its group is rolled back.
 trait Job: Send {
+    /// Whether it runs an author's statements.
+    fn is_guest(&self) -> bool;
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> Result<(), StoreError>;
     fn settle(self: Box<Self>, failed: Option<StoreError>);
 }
 
 struct Call<T, F> {
     work: F,
+    guest: bool,
     done: Option<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -40,6 +47,10 @@ where
     T: Send,
     F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send,
 {
+    fn is_guest(&self) -> bool {
+        self.guest
+    }
+
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> Result<(), StoreError> {
         match (self.work)(rows) {
             Ok(done) => {
@@ -73,8 +84,25 @@ impl WriterQueue {
         T: Send + 'static,
         F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
     {
+        self.send(work, false).await
+    }
+
+    /// The same, for work that runs an author's statements.
+    pub(super) async fn run_guest<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        self.send(work, true).await
+    }
+
+    async fn send<T, F>(&self, work: F, guest: bool) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        self.0.send(Box::new(Call { work, done: None, reply })).await.map_err(|_| closed())?;
+        self.0.send(Box::new(Call { work, guest, done: None, reply })).await.map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 }
@@ -100,8 +128,37 @@ impl Writer {
     /// Until every sender is gone and the queue is empty.
     pub(super) fn run(mut self) {
         let mut jobs = Vec::new();
-        while self.queue.blocking_recv_many(&mut jobs, GROUP_MAX) > 0 {
-            self.group(std::mem::take(&mut jobs));
+        // Those for whom there was no room yet. Others overtake them.
+        let mut guests: Vec<Box<dyn Job>> = Vec::new();
+        loop {
+            let open = if guests.is_empty() {
+                self.queue.blocking_recv_many(&mut jobs, GROUP_MAX) > 0
+            } else {
+                self.take_waiting(&mut jobs);
+                true
+            };
+            if !open {
+                return;
+            }
+            let (mut group, mut seated) = (Vec::new(), 0);
+            for job in std::mem::take(&mut guests).into_iter().chain(jobs.drain(..)) {
+                seated += usize::from(job.is_guest());
+                if job.is_guest() && seated > GUESTS_MAX {
+                    guests.push(job);
+                } else {
+                    group.push(job);
+                }
+            }
+            self.group(group);
+        }
+    }
+
+    /// Takes what is there, without waiting.
+    fn take_waiting(&mut self, jobs: &mut Vec<Box<dyn Job>>) {
+        while jobs.len() < GROUP_MAX
+            && let Ok(job) = self.queue.try_recv()
+        {
+            jobs.push(job);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What only SQLite's transactions have: a writer they share, an authorizer, a limit of time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast_core::commit::Commit;
@@ -215,4 +216,32 @@ async fn a_transaction_nobody_waits_for_any_more_ends_by_itself() {
     let refused = append(&*scene.store, "a", scene.fence, 0, "x").await.unwrap_err();
     assert!(matches!(refused, CommitError::Conflict { .. }), "{refused:?}");
     assert_eq!(scene.rows(), 1);
+}
+
+/// However many authors want the writer, a lease is renewed in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_transactions_do_not_keep_a_lease_from_being_renewed() {
+    let scene = Scene::begin(PATIENT).await;
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&ran);
+    let slow = scene.transact(move |tx| {
+        let counted = Arc::clone(&counted);
+        async move {
+            let count =
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT max(i) FROM n";
+            tx.query(count, params![]).await?;
+            counted.fetch_add(1, Ordering::SeqCst);
+            Err(Failure::new("never", "so that the run stays where it is"))
+        }
+    });
+    let authors: Vec<_> = (0..40).map(|_| scene.store.transact(slow.clone())).collect();
+    let authors = futures_util::future::join_all(authors);
+    let renewed = async {
+        scene.store.renew(scene.lease, Duration::from_secs(60)).await.unwrap();
+        ran.load(Ordering::SeqCst)
+    };
+    // All transactions are asked for first.
+    let (answers, before) = futures_util::future::join(authors, renewed).await;
+    assert_eq!((answers.len(), ran.load(Ordering::SeqCst)), (40, 40));
+    assert!(before <= 10, "{before} of 40 transactions came before the renewal");
 }
