@@ -106,60 +106,17 @@ fn wants(chosen: &[String], name: &str) -> bool {
 }
 
 async fn sqlite(options: &Options, dir: &Path) {
-    let place = Place::Sqlite(dir.to_owned());
-    let mut ceiling = ceiling_sqlite::Ceiling::open(&dir.join("ceiling.db"));
-    let report = Report { store: "sqlite" };
-    if wants(&options.benches, "W1") {
-        let (mut ours, mut bare) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            bare.push(ceiling.w1());
-            ours.push(workloads::w1(&place.fresh("w1")).await);
-        }
-        report.against("W1", median(&ours), median(&bare), "steps/s");
-    }
-    if wants(&options.benches, "W2") {
-        let (mut ours, mut bare) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            bare.push(ceiling.w2());
-            ours.push(workloads::w2(&place.fresh("w2")).await);
-        }
-        report.against("W2", median(&ours), median(&bare), "runs/s");
-    }
-    if wants(&options.benches, "W3") {
-        let bare = ceiling.w3();
-        let ours = workloads::w3(&place.fresh("w3")).await;
-        report.against("W3", ours.p50, bare, "ms p50");
-        report.plain("W3_p99", ours.p99, "ms");
-    }
-    if wants(&options.benches, "W4") {
-        let (mut ours, mut bare) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            bare.push(ceiling.w4());
-            ours.push(workloads::w4(&place.fresh("w4")).await);
-        }
-        report.against("W4", median(&ours), median(&bare), "ms");
-    }
-    if wants(&options.benches, "W5") {
-        sleepers::w5(&place.fresh("w5"), &report, options.sleepers).await;
-    }
-    if wants(&options.benches, "W6") {
-        let path = place.fresh("w6");
-        let Place::Sqlite(file) = &path else { return };
-        workloads::prepare_w6(&path).await;
-        let (mut ours, mut bare) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS * 4 {
-            bare.push(ceiling_sqlite::read_journal(file, workloads::W6_STEPS));
-            ours.push(workloads::w6(&path).await);
-        }
-        report.against("W6", median(&ours), median(&bare), "ms");
-    }
+    let ceiling = Ceiling::Sqlite(ceiling_sqlite::Ceiling::open(&dir.join("ceiling.db")));
+    measure(options, &Place::Sqlite(dir.to_owned()), ceiling, Report { store: "sqlite" }).await;
 }
 
 async fn postgres(options: &Options, url: &str) {
-    let schema = format!("engine_{}", std::process::id());
-    let place = Place::Postgres { url: url.to_owned(), schema };
-    let mut ceiling = ceiling_postgres::Ceiling::connect(url).await;
-    let report = Report { store: "postgres" };
+    let place = Place::Postgres { url: url.to_owned(), schema: format!("engine_{}", std::process::id()) };
+    let ceiling = Ceiling::Postgres(ceiling_postgres::Ceiling::connect(url).await);
+    measure(options, &place, ceiling, Report { store: "postgres" }).await;
+}
+
+async fn measure(options: &Options, place: &Place, mut ceiling: Ceiling, report: Report) {
     if wants(&options.benches, "W1") {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
@@ -195,13 +152,56 @@ async fn postgres(options: &Options, url: &str) {
     }
     if wants(&options.benches, "W6") {
         let place = place.fresh("w6");
-        let Place::Postgres { schema, .. } = &place else { return };
         workloads::prepare_w6(&place).await;
         let (mut ours, mut bare) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS * 4 {
-            bare.push(ceiling.read_journal(schema, workloads::W6_STEPS).await);
+            bare.push(ceiling.read_journal(&place, workloads::W6_STEPS).await);
             ours.push(workloads::w6(&place).await);
         }
         report.against("W6", median(&ours), median(&bare), "ms");
+    }
+}
+
+/// What a bare driver can do.
+enum Ceiling {
+    Sqlite(ceiling_sqlite::Ceiling),
+    Postgres(ceiling_postgres::Ceiling),
+}
+
+impl Ceiling {
+    async fn w1(&mut self) -> f64 {
+        match self {
+            Ceiling::Sqlite(ceiling) => ceiling.w1(),
+            Ceiling::Postgres(ceiling) => ceiling.w1().await,
+        }
+    }
+
+    async fn w2(&mut self) -> f64 {
+        match self {
+            Ceiling::Sqlite(ceiling) => ceiling.w2(),
+            Ceiling::Postgres(ceiling) => ceiling.w2().await,
+        }
+    }
+
+    async fn w3(&mut self) -> f64 {
+        match self {
+            Ceiling::Sqlite(ceiling) => ceiling.w3(),
+            Ceiling::Postgres(ceiling) => ceiling.w3().await,
+        }
+    }
+
+    async fn w4(&mut self) -> f64 {
+        match self {
+            Ceiling::Sqlite(ceiling) => ceiling.w4(),
+            Ceiling::Postgres(ceiling) => ceiling.w4().await,
+        }
+    }
+
+    async fn read_journal(&self, place: &Place, events: usize) -> f64 {
+        match (self, place) {
+            (Ceiling::Sqlite(_), Place::Sqlite(file)) => ceiling_sqlite::read_journal(file, events),
+            (Ceiling::Postgres(ceiling), Place::Postgres { schema, .. }) => ceiling.read_journal(schema, events).await,
+            _ => unreachable!("a ceiling is measured where its engine is"),
+        }
     }
 }
