@@ -1,5 +1,6 @@
 //! The engine: how it is built, started and stopped.
 
+#[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
