@@ -35,6 +35,7 @@ fn expected() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     statements.extend(fetch::statements());
     statements.extend(flush::statements());
     statements.push(("group: advance", super::group::advance::ADVANCE, &["run_ns_id_key"]));
+    statements.push(("group: advance one", super::group::advance::ADVANCE_ONE, &["run_ns_id_key"]));
     statements
 }
 

@@ -39,6 +39,15 @@ pub(in super::super) const ADVANCE: &str = "WITH moved AS (UPDATE run r SET next
      noted AS (INSERT INTO txn (id, applied) SELECT $11::uuid, true WHERE EXISTS (SELECT 1 FROM moved)) \
      SELECT n, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM moved";
 
+/// The same for one run, as it is when a single run steps along: without arrays the server has less to do.
+pub(in super::super) const ADVANCE_ONE: &str = "WITH moved AS (UPDATE run SET next = $4::bigint + 1, tries = 0 \
+     WHERE ns = $1::int AND id = $2::text AND deleted_at IS NULL AND owner IS NOT NULL AND fence = $3::bigint \
+     AND next = $4::bigint AND status + 0 = 1 AND workflow <> '' AND version <> '' RETURNING ns, seq, generation), \
+     written AS (INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
+     SELECT ns, seq, generation, $4::bigint, $5::int, $6::int, $7::text, $8::bigint, $9::bytea, $10::bytea FROM moved), \
+     noted AS (INSERT INTO txn (id, applied) SELECT $11::uuid, true FROM moved) \
+     SELECT 1::bigint, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM moved";
+
 /// Splits off the jobs that only advance runs, each run once.
 pub(super) fn split(core: &Core, jobs: Jobs) -> (Jobs, Jobs) {
     let mut runs = BTreeSet::new();
@@ -94,6 +103,10 @@ async fn send(
     core.namespaces.learn(session, items.iter().map(|item| &item.run.namespace)).await?;
     // No namespace has the number 0: a run in one that does not exist is not found.
     let ns: Vec<i32> = items.iter().map(|item| core.namespaces.id(&item.run.namespace).unwrap_or(0)).collect();
+    if let ([item], [ns]) = (items.as_slice(), ns.as_slice()) {
+        let mut answers = session.send(&[Step::new(ADVANCE_ONE, one(item, *ns, txn))]).await?;
+        return Ok((vec![0], answers.pop().unwrap_or_else(|| Ok(Vec::new()))));
+    }
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|at| (ns[*at], &items[*at].run.id));
     let sorted: Vec<&Advance<'_>> = order.iter().map(|at| &items[*at]).collect();
@@ -112,4 +125,20 @@ async fn send(
     ];
     let mut answers = session.send(&[Step::new(ADVANCE, params)]).await?;
     Ok((order, answers.pop().unwrap_or_else(|| Ok(Vec::new()))))
+}
+
+fn one<'c>(item: &Advance<'c>, ns: i32, txn: TxnId) -> Vec<Param<'c>> {
+    vec![
+        Box::new(ns),
+        Box::new(item.run.id.as_str()),
+        Box::new(number(item.fence.0)),
+        Box::new(number(item.expected.0)),
+        Box::new(i32::from(item.event.kind)),
+        Box::new(i32::from(item.event.version)),
+        Box::new(item.event.key.as_ref().map(Key::as_str)),
+        Box::new(item.event.at.as_millis()),
+        Box::new(item.event.meta.as_deref()),
+        Box::new(item.event.payload.as_deref()),
+        Box::new(txn.0),
+    ]
 }
