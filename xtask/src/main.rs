@@ -10,6 +10,7 @@ mod cluster;
 mod interrupt;
 mod postgres;
 mod process;
+mod sim;
 mod soak;
 mod stages;
 mod test;
@@ -31,6 +32,7 @@ Usage: cargo xtask <command>
   tidy                           the rules of the design that no compiler checks
   bench store [args…]            the store benchmark, one JSON object per line
   bench engine [args…]           the engine benchmark: W1 to W6
+  sim [args…]                    the simulator: whole clusters, every fault, thousands of seeds; --planted tries itself
   soak [--minutes N] [--cases N] [--seed N]
                                  the randomised tests with large counts and fresh seeds; --seed repeats one round
   help                           this text
@@ -53,6 +55,7 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "postgres" => postgres::run(rest),
         "tidy" => tidy::run(rest),
         "bench" => bench::run(rest),
+        "sim" => sim::run(rest),
         "soak" => soak::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn help_lists_every_command() {
-        for command in ["test", "postgres", "tidy", "bench store", "bench engine", "soak"] {
+        for command in ["test", "postgres", "tidy", "bench store", "bench engine", "sim", "soak"] {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command} is missing");
         }
         dispatch(&["help".to_owned()]).expect("help succeeds");

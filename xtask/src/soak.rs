@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result};
 use crate::cluster::Cluster;
 use crate::interrupt::Interrupted;
 use crate::process::{self, CtrlC, cargo};
-use crate::tools;
 use crate::usage::Usage;
+use crate::{sim, tools};
 
 /// The words by which a test or its binary says that it is randomised. Nextest refuses a binary pattern that matches
 /// nothing, so this one also names our own, which is taken out again.
@@ -55,11 +55,17 @@ fn round(cluster: &Cluster, seed: u64, cases: u64, length: Duration) -> Result<(
     command.args(["--profile", "soak", "--filterset", FILTER]).envs(cluster.variables());
     command.env("OUTLAST_SEED", seed.to_string()).env("OUTLAST_CASES", cases.to_string());
     command.env("OUTLAST_SOAK_SECONDS", length.as_secs().max(1).to_string());
-    match process::run(&mut command, CtrlC::EndsUs) {
-        Err(error) if !error.is::<Interrupted>() => Err(error)
-            .with_context(|| format!("repeat this round with `cargo xtask soak --seed {seed} --cases {cases}`")),
-        outcome => outcome,
+    let hint = || format!("repeat this round with `cargo xtask soak --seed {seed} --cases {cases}`");
+    let seconds = length.as_secs().max(1).to_string();
+    let lives = ["--from", &seed.to_string(), "--seeds", &u32::MAX.to_string(), "--seconds", &seconds];
+    let mut lives = sim::command(&lives.map(str::to_owned));
+    for command in [&mut command, &mut lives] {
+        match process::run(command, CtrlC::EndsUs) {
+            Err(error) if !error.is::<Interrupted>() => return Err(error).with_context(hint),
+            outcome => outcome?,
+        }
     }
+    Ok(())
 }
 
 fn plan(args: &[String]) -> Result<Plan> {

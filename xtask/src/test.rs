@@ -6,9 +6,13 @@ use crate::cluster::Cluster;
 use crate::process::cargo;
 use crate::stages::Stages;
 use crate::usage::Usage;
-use crate::{tidy, tools};
+use crate::{sim, tidy, tools};
 
 const INSTALL_DENY: &str = "cargo-deny is not installed: `cargo install cargo-deny --locked`";
+
+/// Lives that are simulated.
+const SEEDS: &str = "20000";
+const SEEDS_QUICK: &str = "500";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
@@ -40,6 +44,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         nextest.env("OUTLAST_QUICK", "1").args(["-E", "not binary(compile_fail)"]);
     }
     stages.command("tests", &mut nextest)?;
+    simulation(&mut stages, depth)?;
     if depth == Depth::Full {
         documentation(&mut stages, &cluster)?;
     }
@@ -49,6 +54,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     drop(cluster);
     stages.finish()
+}
+
+fn simulation(stages: &mut Stages, depth: Depth) -> Result<()> {
+    let seeds = if depth == Depth::Full { SEEDS } else { SEEDS_QUICK };
+    stages.command("sim", &mut sim::command(&["--seeds".to_owned(), seeds.to_owned()]))
 }
 
 fn documentation(stages: &mut Stages, cluster: &Cluster) -> Result<()> {

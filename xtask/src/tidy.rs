@@ -9,6 +9,7 @@ mod finding;
 mod layout;
 mod manifests;
 mod metadata;
+mod planted;
 mod promises;
 mod sql;
 mod tree;
@@ -45,12 +46,14 @@ pub(crate) fn check() -> Result<()> {
     }
     for file in &tree.files {
         findings.extend(manifests::lints(file));
+        findings.extend(planted::set(file));
         findings.extend(layout::mod_rs(file));
         findings.extend(layout::length(file));
         findings.extend(layout::unfinished(file));
         findings.extend(begin::immediate(file));
         findings.extend(sql::constant(file));
     }
+    findings.extend(planted::each_once(&tree));
     findings.extend(promises::readme(tree.text("README.md")));
     findings.extend(promises::ci(tree.text(".ci/run")));
     let functions = cited::functions(&tree);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use self::delivery::{Control, Delivery, InboxItem, InboxKind, Signal, TaskOutcome};
-pub use self::run::{NewRun, Owner, PRIORITY_DEFAULT, Parent, Status};
+pub use self::run::{NewRun, Opener, Owner, PRIORITY_DEFAULT, Parent, Status};
 use crate::id::{
     AttributeName, Fence, Generation, InboxId, Index, Key, Namespace, QueueName, RunKey, SignalName, TaskId, TaskName,
     Version,

@@ -8,6 +8,8 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::limits::MESSAGE_BYTES_MAX;
+
 /// The codes the engine itself gives to errors. Authors may use any others.
 pub mod code {
     /// A failure without a more telling code.
@@ -81,9 +83,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that may be retried, without data.
+    /// A failure that may be retried, without data. Of a message longer than [`MESSAGE_BYTES_MAX`] the rest is cut off: it is
+    /// recorded, and whatever is recorded has a limit.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Failure { code: code.into(), message: message.into(), data: None, permanent: false }
+        Failure { code: code.into(), message: clipped(message.into()), data: None, permanent: false }
     }
 
     /// The same, not to be retried.
@@ -135,6 +138,15 @@ fn read_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>
     // Not an `Option`: it would read `null`, which is data, as no data. An absent field is no data.
     let value = Box::<RawValue>::deserialize(deserializer).map_err(D::Error::custom)?;
     Ok(Some(Bytes::copy_from_slice(value.get().as_bytes())))
+}
+
+fn clipped(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES_MAX {
+        let end = format!(" … ({} bytes in all)", message.len());
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX - end.len()));
+        message.push_str(&end);
+    }
+    message
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub mod journal;
 pub mod lifecycle;
 pub mod limits;
 pub mod operation;
+#[doc(hidden)]
+pub mod planted;
 pub mod program;
 pub mod record;
 pub mod retry;

@@ -1,11 +1,20 @@
 //! Everything has a limit, named with its unit.
 
+use bytes::Bytes;
 use thiserror::Error;
 
 use crate::id::Index;
+use crate::record::Record;
 
 /// The most a stored payload can ever have, whatever [`Limits`] say; the databases check it too.
 pub const PAYLOAD_BYTES_CEILING: usize = 16 * 1024 * 1024;
+/// What the meta of an event may have beyond the limit of payloads: names, ids, counts and an error's message, which are
+/// written beside what somebody gave. Without it, what was accepted at the limit could not be recorded.
+pub const EVENT_META_BYTES_SPARE: usize = 128 * 1024;
+/// The most that observers are told at once: it is not recorded, so that this is no setting, and a replay comes to the same.
+pub const TOLD_BYTES_MAX: usize = 1024 * 1024;
+/// The most the message of a failure can have; the rest is cut off.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// The most a search attribute's value can have: it is meant to be looked up, not to carry data.
 pub const ATTRIBUTE_BYTES_MAX: usize = 1024;
 /// The most a short text can have: a token, an assignee, the reason for parking.
@@ -68,6 +77,14 @@ impl Limits {
     pub fn check_payload(&self, what: &'static str, bytes: usize) -> Result<(), LimitExceeded> {
         let limit = self.payload_bytes.min(PAYLOAD_BYTES_CEILING);
         within(what, bytes, limit, "bytes")
+    }
+
+    /// Checks the size of an event.
+    pub fn check_event(&self, event: &Record) -> Result<(), LimitExceeded> {
+        let bytes = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
+        self.check_payload("an event", bytes(&event.payload))?;
+        let limit = self.payload_bytes.saturating_add(EVENT_META_BYTES_SPARE).min(PAYLOAD_BYTES_CEILING);
+        within("an event's meta", bytes(&event.meta), limit, "bytes")
     }
 
     /// Checks a short text: its size, and that it has no NUL, which PostgreSQL cannot keep.

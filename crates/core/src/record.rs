@@ -26,7 +26,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Bytes that count against the payload limit.
+    /// How much it brings along.
     pub fn payload_bytes(&self) -> usize {
         self.payload.as_ref().map_or(0, Bytes::len) + self.meta.as_ref().map_or(0, Bytes::len)
     }

@@ -123,7 +123,7 @@ impl Retry {
     ///
     /// The seed decides the jitter and nothing else: the same seed and attempt give the same delay.
     pub fn next_delay(&self, attempt: u32, seed: u64) -> Option<Duration> {
-        if attempt >= self.attempts_max() {
+        if attempt >= self.attempts_max() + u32::from(crate::planted!("one-attempt-too-many")) {
             return None;
         }
         let longest = self.backoff_ms(attempt.max(1));
@@ -132,7 +132,8 @@ impl Retry {
             Jitter::Half => longest - longest / 2,
             Jitter::Full => DELAY_MS_MIN,
         };
-        Some(Duration::from_millis(between(shortest, longest, hash(seed, u64::from(attempt)))))
+        let delay = between(shortest, longest, hash(seed, u64::from(attempt)));
+        Some(Duration::from_millis(if crate::planted!("no-backoff") { 0 } else { delay }))
     }
 
     /// The delay without jitter: at least [`DELAY_MS_MIN`], at most the cap, never shorter than the one before.

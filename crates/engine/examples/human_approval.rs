@@ -42,7 +42,7 @@ async fn decide(
             break;
         }
     }
-    run.approve(approval, approved, Some(by), Some("too dear")).await?;
+    run.approve(approval, approved).by(by).feedback("too dear").await?;
     Ok(())
 }
 
@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", chair.result::<String>().await?);
     decide(&engine, "boat", "director", false, "bob").await?;
     println!("{}", boat.result::<String>().await?);
-    let late = engine.run("boat")?.approve("manager", true, Some("ann"), None).await;
+    let late = engine.run("boat")?.approve("manager", true).by("ann").await;
     println!("ann is too late: {}", late.err().map_or("no", |_| "yes"));
     engine.shutdown().await;
     Ok(())

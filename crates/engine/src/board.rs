@@ -1,6 +1,6 @@
 //! What drivers, node and clients of one engine tell each other.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,7 @@ use outlast_core::time::Timestamp;
 use tokio::sync::{Notify, broadcast, oneshot};
 
 use crate::drive::Lifecycle;
+use crate::host::Host;
 
 /// The notice board of one engine.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Board {
     closed: AtomicBool,
     /// A suspect is driven, and nobody knows yet whether it kills its driver.
     suspect: AtomicBool,
+    /// Suspects that somebody met who asked for one run, for the node's loop.
+    met: Mutex<Vec<RunKey>>,
     /// The node found no room for another run.
     full: AtomicBool,
     /// The node's lease; 0 for none.
@@ -29,14 +32,16 @@ pub(crate) struct Board {
     due: AtomicI64,
     /// Wakes the node's loop.
     node: Notify,
+    /// Says whether the node's loop can be woken; nobody says otherwise if there is none.
+    host: Option<Arc<dyn Host>>,
     waiting: Mutex<Waiting>,
     /// Those who wait until a run is no longer driven here.
-    leaving: Mutex<HashMap<RunKey, Vec<oneshot::Sender<()>>>>,
-    observers: Mutex<HashMap<RunKey, Observed>>,
+    leaving: Mutex<BTreeMap<RunKey, Vec<oneshot::Sender<()>>>>,
+    observers: Mutex<BTreeMap<RunKey, Observed>>,
     /// Whether anybody ever watched a run: most engines never ask.
     observed: AtomicBool,
     /// Those who watch the operations of runs.
-    watchers: Mutex<HashMap<RunKey, broadcast::Sender<Lifecycle>>>,
+    watchers: Mutex<BTreeMap<RunKey, broadcast::Sender<Lifecycle>>>,
     watched: AtomicBool,
 }
 
@@ -59,7 +64,7 @@ pub(crate) enum Told {
 #[derive(Default)]
 struct Waiting {
     last: u64,
-    ends: HashMap<RunKey, Vec<Waiter>>,
+    ends: BTreeMap<RunKey, Vec<Waiter>>,
 }
 
 type Waiter = (u64, oneshot::Sender<Arc<Event>>);
@@ -74,33 +79,45 @@ impl Board {
         Board { due: AtomicI64::new(NEVER), ..Board::default() }
     }
 
+    /// The board of an engine on a host.
+    pub(crate) fn on(host: Arc<dyn Host>) -> Board {
+        Board { host: Some(host), ..Board::new() }
+    }
+
+    /// Tells the node's loop that there is something to look after.
+    fn notice(&self) {
+        if self.host.as_ref().is_none_or(|host| host.hears()) {
+            self.node.notify_one();
+        }
+    }
+
     // For drivers.
 
     pub(crate) fn driven_one_less(&self) {
         let last = self.driven.fetch_sub(1, Ordering::SeqCst) == 1;
         let room = self.full.swap(false, Ordering::SeqCst);
         if room || last && self.closed.load(Ordering::SeqCst) {
-            self.node.notify_one();
+            self.notice();
         }
     }
 
     /// A suspect made progress, or is no longer driven.
     pub(crate) fn suspect_settled(&self) {
         if self.suspect.swap(false, Ordering::SeqCst) {
-            self.node.notify_one();
+            self.notice();
         }
     }
 
     /// A timer was started.
     pub(crate) fn timer_due(&self, due: Timestamp) {
         if self.due.fetch_min(due.as_millis(), Ordering::Relaxed) > due.as_millis() {
-            self.node.notify_one();
+            self.notice();
         }
     }
 
     /// Some run may be ready that nobody drives yet.
     pub(crate) fn somebody_woken(&self) {
-        self.node.notify_one();
+        self.notice();
     }
 
     /// A run is no longer driven here.
@@ -199,6 +216,21 @@ impl Board {
         self.suspect.store(true, Ordering::SeqCst);
     }
 
+    /// Somebody who asked for this run found that it must be driven alone.
+    pub(crate) fn suspect_met(&self, run: RunKey) {
+        self.met().push(run);
+        self.node.notify_one();
+    }
+
+    /// Suspects that were met since this was last asked.
+    pub(crate) fn take_suspects(&self) -> Vec<RunKey> {
+        std::mem::take(&mut self.met())
+    }
+
+    fn met(&self) -> MutexGuard<'_, Vec<RunKey>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn has_suspect(&self) -> bool {
         self.suspect.load(Ordering::SeqCst)
     }
@@ -224,7 +256,7 @@ impl Board {
         receiver
     }
 
-    fn leaving(&self) -> MutexGuard<'_, HashMap<RunKey, Vec<oneshot::Sender<()>>>> {
+    fn leaving(&self) -> MutexGuard<'_, BTreeMap<RunKey, Vec<oneshot::Sender<()>>>> {
         self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -292,11 +324,11 @@ impl Board {
         watchers.entry(run.clone()).or_insert_with(|| broadcast::channel(OBSERVED_MAX).0).subscribe()
     }
 
-    fn watchers(&self) -> MutexGuard<'_, HashMap<RunKey, broadcast::Sender<Lifecycle>>> {
+    fn watchers(&self) -> MutexGuard<'_, BTreeMap<RunKey, broadcast::Sender<Lifecycle>>> {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn observers(&self) -> MutexGuard<'_, HashMap<RunKey, Observed>> {
+    fn observers(&self) -> MutexGuard<'_, BTreeMap<RunKey, Observed>> {
         self.observers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

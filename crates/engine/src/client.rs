@@ -9,6 +9,7 @@ mod list;
 mod pauses;
 mod run;
 mod start;
+mod tell;
 mod watch;
 
 pub use attach::Attached;
@@ -20,12 +21,12 @@ pub use list::List;
 pub use pauses::{Pauses, PendingApproval, PendingWait};
 pub use run::RunHandle;
 pub use start::Start;
+pub use tell::{Decide, Tell};
 pub use watch::Watched;
 
 use bytes::Bytes;
-use outlast_core::commit::{Delivery, Status};
+use outlast_core::commit::Status;
 use outlast_core::id::{InvalidId, RunId, RunKey};
-use outlast_store::Delivered;
 use serde::Serialize;
 
 use crate::engine::Engine;
@@ -49,14 +50,6 @@ impl Engine {
 
     fn key(&self, id: &str) -> Result<RunKey, InvalidId> {
         Ok(RunKey::new(self.inner.namespace.clone(), RunId::new(id)?))
-    }
-
-    /// Leaves something for a run, and has it looked after at once.
-    pub(crate) async fn deliver(&self, delivery: Delivery) -> Result<Delivered, EngineError> {
-        let answer = self.inner.store()?.deliver(vec![delivery]).await.pop();
-        let delivered = answer.unwrap_or(Ok(Delivered::NotFound))?;
-        self.inner.board.somebody_woken();
-        Ok(delivered)
     }
 }
 

@@ -4,6 +4,7 @@
 //! run that has something to do advance, and sends all their commits as one batch. While that batch becomes durable, the
 //! next one gathers.
 
+mod alarm;
 mod answers;
 mod calls;
 mod down;
@@ -12,7 +13,7 @@ mod ready;
 mod terminate;
 mod transactions;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -20,13 +21,16 @@ use std::task::{Context, Poll, Waker};
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use outlast_core::commit::{Commit, NewRun, Parent, Then};
+use outlast_core::event::Event;
 use outlast_core::id::{Fence, Generation, Index, RunKey, Version, WorkflowName};
 use outlast_core::lifecycle::Decision;
 use outlast_core::limits::{TEXT_BYTES_MAX, TRIES_ALONE};
+use outlast_core::planted;
 use outlast_core::time::Timestamp;
 use outlast_store::{Claimed, Created, Loaded, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
+pub(crate) use self::calls::{AGAIN_FIRST, pause};
 use self::calls::{Calls, Creation, Done, Wanted};
 use self::hot::Hot;
 use self::ready::{Ready, RunNo};
@@ -118,6 +122,9 @@ struct Place {
     resends: u32,
     /// It may kill its driver, and has not committed yet: it is driven alone.
     suspect: bool,
+    /// The end of an attempt's time that it was last woken for. If it could do nothing about it then, whatever keeps it
+    /// from that wakes it again.
+    alarmed: Option<Timestamp>,
 }
 
 pub(crate) struct Driver {
@@ -128,7 +135,8 @@ pub(crate) struct Driver {
     board: Arc<Board>,
     commands: mpsc::UnboundedReceiver<Command>,
     ready: Arc<Ready>,
-    places: HashMap<RunNo, Place>,
+    /// In order, so that the same story is told in the same way every time.
+    places: BTreeMap<RunNo, Place>,
     numbers: HashMap<RunKey, RunNo>,
     last: u64,
     hot: Hot,
@@ -147,6 +155,8 @@ pub(crate) struct Driver {
 /// What one round has to deal with.
 #[derive(Default)]
 struct Round {
+    /// The alarm went off.
+    alarmed: bool,
     commands: Vec<Command>,
     done: Vec<Done>,
     ready: Vec<RunNo>,
@@ -172,7 +182,7 @@ impl Driver {
             board,
             commands,
             ready: Arc::default(),
-            places: HashMap::new(),
+            places: BTreeMap::new(),
             numbers: HashMap::new(),
             last: 0,
             hot: Hot::new(hot_runs, eviction),
@@ -191,7 +201,7 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         loop {
             let round = std::future::poll_fn(|context| self.poll_round(context)).await;
-            let Round { commands, done, mut ready, closed } = round;
+            let Round { commands, done, mut ready, closed, alarmed: _ } = round;
             let mut stop = None;
             for command in commands {
                 if let Some(reply) = self.command(command, &mut ready) {
@@ -236,9 +246,13 @@ impl Driver {
             && alarm.as_mut().poll(context).is_ready()
         {
             self.alarm = None;
-            round.ready.extend(self.expiring());
+            let expiring = self.expiring();
+            round.ready.extend(expiring);
+            // Nothing may have expired: clocks were set meanwhile. Then the alarm is set again.
+            round.alarmed = true;
         }
-        let idle = round.commands.is_empty() && round.done.is_empty() && round.ready.is_empty() && !round.closed;
+        let quiet = round.commands.is_empty() && round.done.is_empty() && round.ready.is_empty();
+        let idle = quiet && !round.alarmed && !round.closed;
         if idle { Poll::Pending } else { Poll::Ready(round) }
     }
 
@@ -279,8 +293,10 @@ impl Driver {
             let old = self.places.remove(&old);
             self.left(old.as_ref());
         }
-        self.places
-            .insert(no, Place { slot, key, woken: false, stopped: None, reloads: 0, resends: 0, suspect: false });
+        self.places.insert(
+            no,
+            Place { slot, key, woken: false, stopped: None, reloads: 0, resends: 0, suspect: false, alarmed: None },
+        );
         no
     }
 
@@ -324,7 +340,8 @@ impl Driver {
             place.slot = slot;
             return;
         };
-        if loaded.generation != owned.generation {
+        // Somebody else had it meanwhile, and took it further or to its end.
+        if loaded.generation != owned.generation || has_ended(&loaded) {
             self.forget(no);
             return;
         }
@@ -451,7 +468,9 @@ impl Driver {
         match &place.slot {
             // Its resume must not be taken while a commit that ends the turn is under way: then nobody would read what
             // came with it.
-            Slot::Live(run) if !run.is_reading() && !run.is_leaving() => self.read_inbox(no),
+            Slot::Live(run) if !run.is_reading() && (!run.is_leaving() || planted!("read-while-leaving")) => {
+                self.read_inbox(no);
+            }
             Slot::Live(_) | Slot::Loading { .. } => place.woken = true,
             Slot::Leaving => {}
         }
@@ -508,35 +527,6 @@ impl Driver {
         }
     }
 
-    // Time.
-
-    /// Runs with an attempt whose time is up.
-    fn expiring(&self) -> Vec<RunNo> {
-        let now = self.time.now();
-        let due = |place: &Place| match &place.slot {
-            Slot::Live(run) => run.next_expiry().is_some_and(|expires| expires <= now),
-            Slot::Loading { .. } | Slot::Leaving => false,
-        };
-        self.places.iter().filter(|(_, place)| due(place)).map(|(no, _)| *no).collect()
-    }
-
-    fn set_alarm(&mut self) {
-        let expiries = self.places.values().filter_map(|place| match &place.slot {
-            Slot::Live(run) => run.next_expiry(),
-            Slot::Loading { .. } | Slot::Leaving => None,
-        });
-        let Some(next) = expiries.min() else {
-            self.alarm = None;
-            return;
-        };
-        if self.alarm.as_ref().is_none_or(|(at, _)| *at != next) {
-            let sleep = self.time.host().sleep_until(self.time.instant(next));
-            self.alarm = Some((next, sleep));
-            // Polled once, so that it wakes this driver.
-            self.ready.wake_driver();
-        }
-    }
-
     // What goes out.
 
     /// Sends what this round gathered, each kind as one batch.
@@ -565,4 +555,9 @@ impl Driver {
             Poll::Ready(done) => self.under_way.push(Box::pin(std::future::ready(done))),
         }
     }
+}
+
+/// Whether the journal that was loaded ends with the run's end.
+fn has_ended(loaded: &Loaded) -> bool {
+    loaded.events.last().is_some_and(|record| Event::decode(record).is_ok_and(|event| event.is_terminal()))
 }

@@ -301,7 +301,7 @@ async fn launch(
     host: Arc<dyn Host>,
 ) -> Result<Engine, EngineError> {
     let time = Arc::new(Time::new(Arc::clone(&host)));
-    let (registry, board) = (Arc::new(registry), Arc::new(Board::new()));
+    let (registry, board) = (Arc::new(registry), Arc::new(Board::on(Arc::clone(&host))));
     let secret = Secret::new(store.secret().await?);
     let known = Arc::clone(&registry);
     let settings = Arc::new(Settings {
@@ -332,7 +332,8 @@ async fn launch(
         runs_max: options.runs_max,
         stage: stages,
         looping: options.looping,
-        holding: Arc::default(),
+        held_until: Arc::default(),
+        alone: Arc::default(),
     };
     let lease = if options.looping { Some(node.register().await?) } else { None };
     for (number, commands) in receivers.into_iter().enumerate() {

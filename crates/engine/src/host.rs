@@ -37,6 +37,10 @@ pub(crate) trait Host: Send + Sync {
     fn random(&self) -> u128;
     /// Where step bodies run, if they need a Tokio runtime.
     fn runtime(&self) -> Option<Handle>;
+    /// Whether notices reach the node's loop. In the real world they do; where they do not, polling must be enough.
+    fn hears(&self) -> bool {
+        true
+    }
 }
 
 /// Engine time: the host's clock plus the offset of the store's last reply.

@@ -20,10 +20,17 @@ mod registry;
 pub mod testing;
 mod token;
 
+/// The code in the guides compiles and does what they say. Only here: a package has no guides.
+#[cfg(all(doctest, feature = "testing"))]
+mod guides {
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
+}
+
 pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replayed, check_replay};
 pub use client::{
-    Attached, Driven, Ended, EngineError, Explanation, Fork, Forked, List, Pauses, PendingApproval, PendingWait,
-    Reissued, RunHandle, Standing, Start, Unread, Waiting, WaitsFor, Watched,
+    Attached, Decide, Driven, Ended, EngineError, Explanation, Fork, Forked, List, Pauses, PendingApproval,
+    PendingWait, Reissued, RunHandle, Standing, Start, Tell, Unread, Waiting, WaitsFor, Watched,
 };
 pub use code::*;
 pub use drive::{Lifecycle, OperationInfo};

@@ -1,7 +1,9 @@
 //! A node: one engine's part in the cluster. It holds the lease, says which versions it has, claims runs for its drivers,
 //! fires timers, and looks for wakes of runs that are being driven.
 
+mod asking;
 mod claims;
+mod lease;
 mod once;
 mod suspects;
 mod versions;
@@ -26,6 +28,7 @@ use crate::registry::Registry;
 /// Timers fired in one transaction.
 const SWEEP_BATCH_MAX: usize = 1_000;
 
+pub(crate) use lease::Held;
 pub(crate) use once::Once;
 
 /// What a node is made from.
@@ -49,8 +52,10 @@ pub(crate) struct Node {
     pub(crate) stage: watch::Receiver<Stage>,
     /// Whether [`Node::run`] keeps the lease and claims what is ready; if not, each call does so for itself.
     pub(crate) looping: bool,
-    /// Held while the lease is renewed without a loop.
-    pub(crate) holding: Arc<Mutex<()>>,
+    /// Without a loop: the last moment at which the lease is certainly ours. Locked while it is renewed.
+    pub(crate) held_until: Arc<Mutex<Duration>>,
+    /// Without a loop: locked while a suspect is driven alone.
+    pub(crate) alone: Arc<Mutex<()>>,
 }
 
 /// How far an engine is on its way down.
@@ -102,46 +107,39 @@ impl Drivers {
 
 /// When to do what next, by the host's clock.
 struct Agenda {
-    renew: Duration,
     poll: Duration,
     announce: Duration,
     park: Duration,
 }
 
 impl Node {
-    /// Begins the first lease.
-    pub(crate) async fn register(&self) -> Result<LeaseId, StoreError> {
-        let lease = self.store.register(self.id.clone(), self.lease).await?;
-        self.time.observe(lease.now);
-        self.board.set_lease(Some(lease.id));
-        Ok(lease.id)
+    /// Works until it is told to stop, and then gives the lease back. The lease is kept beside the work: a call that takes
+    /// long must not cost it.
+    pub(crate) async fn run(self, lease: Held) {
+        let working = std::pin::pin!(self.clone().work());
+        let keeping = std::pin::pin!(self.keep_lease(lease));
+        match select(working, keeping).await {
+            Either::Left(_) | Either::Right(_) => {}
+        }
+        if let Some(lease) = self.board.lease() {
+            self.retire(lease).await;
+        }
     }
 
-    /// Works until it is told to stop, and then gives the lease back.
-    pub(crate) async fn run(mut self, lease: LeaseId) {
-        let mut lease = lease;
+    async fn work(mut self) {
         let mut claims = Claims::new(self.time.host().random());
         let mut agenda = self.first_agenda();
-        // The last moment at which the lease is certainly ours.
-        let mut held_until = self.after(self.lease);
+        let mut lease = self.board.lease();
         loop {
             let stage = self.stage();
             if stage == Stage::Stopped {
                 break;
             }
-            let now = self.time.host().elapsed();
-            if now >= agenda.renew {
-                match self.renew(lease).await {
-                    Renewed::Until => held_until = now + self.lease,
-                    Renewed::NotReached if self.time.host().elapsed() < held_until => {}
-                    Renewed::NotReached | Renewed::Lapsed => {
-                        lease = self.begin_again().await;
-                        held_until = self.after(self.lease);
-                        claims.lease_lost(&self.board);
-                    }
-                }
-                agenda.renew = self.after(self.lease / 3);
+            if self.board.lease() != lease {
+                lease = self.board.lease();
+                claims.lease_lost(&self.board);
             }
+            let now = self.time.host().elapsed();
             self.look_after_versions(now, &mut agenda).await;
             let polled = now >= agenda.poll;
             if polled || self.board.next_due().is_some_and(|due| self.time.instant(due) <= now) {
@@ -150,24 +148,19 @@ impl Node {
             if polled {
                 agenda.poll = self.after(self.poll);
             }
-            // Before claiming: a run that is woken and ends its turn meanwhile is found by one or the other.
-            self.look_for_wakes(lease).await;
-            if stage == Stage::Running {
-                self.claim_what_may_begin(lease, &mut claims, polled).await;
-            } else {
+            if let Some(lease) = lease {
+                // Before claiming: a run that is woken and ends its turn meanwhile is found by one or the other.
+                self.look_for_wakes(lease).await;
+                if stage == Stage::Running {
+                    self.claim_what_may_begin(lease, &mut claims, polled).await;
+                }
+            }
+            if stage != Stage::Running {
                 claims.clear(&self.board);
             }
             self.wait(&agenda, claims.ask_at()).await;
         }
         self.give_back(&mut claims.surplus).await;
-        self.retire(lease).await;
-    }
-
-    async fn retire(&self, lease: LeaseId) {
-        self.board.set_lease(None);
-        if let Err(error) = self.store.retire(lease).await {
-            tracing::warn!(%error, "the lease could not be given back; it lapses by itself");
-        }
     }
 
     fn stage(&mut self) -> Stage {
@@ -176,7 +169,6 @@ impl Node {
 
     fn first_agenda(&self) -> Agenda {
         Agenda {
-            renew: self.after(self.lease / 3),
             poll: self.after(Duration::ZERO),
             // Soon enough for whoever looks for silence, and not in the way of what is to be driven first.
             announce: self.after(self.poll.min(self.version_grace / 10)),
@@ -192,44 +184,14 @@ impl Node {
     /// Waits until there is something to look after.
     async fn wait(&mut self, agenda: &Agenda, suspects: Option<Duration>) {
         let due = self.board.next_due().map(|due| self.time.instant(due));
-        let Agenda { renew, poll, announce, park } = *agenda;
-        let until = [due, suspects].into_iter().flatten().fold(renew.min(poll).min(announce).min(park), Duration::min);
+        let Agenda { poll, announce, park } = *agenda;
+        let until = [due, suspects].into_iter().flatten().fold(poll.min(announce).min(park), Duration::min);
         let sleep = self.time.host().sleep_until(until);
         let board = Arc::clone(&self.board);
         let noticed = std::pin::pin!(board.noticed());
         let stopped = std::pin::pin!(self.stage.changed().map(drop));
         match select(select(sleep, noticed), stopped).await {
             Either::Left(_) | Either::Right(_) => {}
-        }
-    }
-
-    async fn renew(&self, lease: LeaseId) -> Renewed {
-        match self.store.renew(lease, self.lease).await {
-            Ok(renewed) => {
-                self.time.observe(renewed.now);
-                Renewed::Until
-            }
-            Err(StoreError::LeaseLapsed { .. }) => Renewed::Lapsed,
-            Err(error) => {
-                tracing::warn!(%error, "the lease could not be renewed");
-                Renewed::NotReached
-            }
-        }
-    }
-
-    /// The lease is over: every program is dropped before anybody else can go on with its run.
-    async fn begin_again(&self) -> LeaseId {
-        tracing::error!(node = %self.id, "the lease is over; all runs are dropped and claimed again");
-        self.board.set_lease(None);
-        self.drivers.tell_all(|| Command::LeaseLost);
-        loop {
-            match self.register().await {
-                Ok(lease) => return lease,
-                Err(error) => {
-                    tracing::warn!(%error, "no lease could be had");
-                    self.time.host().sleep_until(self.after(self.poll)).await;
-                }
-            }
         }
     }
 
@@ -267,10 +229,4 @@ impl Node {
             Err(error) => tracing::warn!(%error, "wakes could not be looked for; they are looked for again"),
         }
     }
-}
-
-enum Renewed {
-    Until,
-    Lapsed,
-    NotReached,
 }

@@ -22,10 +22,17 @@ mod crash;
 mod diff;
 mod executor;
 mod journal;
+mod own;
+mod process;
 mod script;
+mod simulation;
+mod time;
 mod world;
 
 pub use crash::{Crashes, crash_everywhere, crash_everywhere_or};
 pub use journal::{JournalText, journal};
+pub use process::Process;
 pub use script::Script;
+pub use simulation::{Faults, Simulated, Simulation};
+pub use time::WorldTime;
 pub use world::{Programs, World};

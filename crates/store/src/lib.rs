@@ -12,6 +12,8 @@ pub mod contract;
 mod error;
 #[cfg(feature = "contract")]
 pub mod faults;
+#[cfg(feature = "contract")]
+pub mod invariants;
 mod logic;
 mod memory;
 #[cfg(feature = "postgres")]

@@ -210,7 +210,7 @@ fn answer<T, X>(result: Result<T, Halt<X>>) -> Result<Result<T, X>, Fault> {
 fn commit_one(rows: &mut SqliteRows<'_>, commit: &Commit, limits: &Limits) -> Result<Committed, Halt<CommitError>> {
     if let Some(event) = commit.plain_event()
         && limits.check_events(1).is_ok()
-        && limits.check_payload("an event", event.payload_bytes()).is_ok()
+        && limits.check_event(event).is_ok()
         && rows.advance(&commit.run, commit.fence, commit.expected, event)?
     {
         return Ok(Committed { next: commit.expected.next(), delivered: Vec::new(), now: rows.now() });

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 const DIRECTORIES: [&str; 3] = ["crates", "docs", "xtask"];
-const FILES: [&str; 2] = ["README.md", ".ci/run"];
+const FILES: [&str; 4] = ["README.md", ".ci/run", ".cargo/config.toml", "Cargo.toml"];
 const EXTENSIONS: [&str; 4] = ["rs", "toml", "sql", "md"];
 /// Built or installed, not written.
 const IGNORED: [&str; 3] = ["target", "node_modules", "dist"];

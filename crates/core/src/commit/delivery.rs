@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::WaitKind;
+use super::{Opener, WaitKind};
 use crate::id::{DeliveryId, Generation, InboxId, Key, Namespace, RunId, RunKey, SignalName, TaskId, TaskToken};
 use crate::time::Timestamp;
 
@@ -114,6 +114,8 @@ pub enum Delivery {
         id: DeliveryId,
         /// Who, why: opaque to the store.
         meta: Option<Bytes>,
+        /// If a parent asks: only a run that this operation of it started. Its id may be a stranger's by now.
+        child_of: Option<Opener>,
     },
     /// The end of an attempt at a task: result, inbox item and wake are one write.
     Task {
@@ -196,7 +198,8 @@ impl InboxKind {
     /// Whether it stays when the run continues as new: it speaks to the run, not to an operation of one generation.
     pub fn outlives_generation(self) -> bool {
         match self {
-            InboxKind::Signal | InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => true,
+            InboxKind::Signal => !crate::planted!("mailbox-dropped-at-continue"),
+            InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => true,
             InboxKind::Approval
             | InboxKind::Callback
             | InboxKind::Timer

@@ -100,6 +100,24 @@ pub struct Parent {
     pub detached: bool,
 }
 
+/// The operation that started a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opener {
+    /// The parent's id, in the same namespace.
+    pub run: RunId,
+    /// The parent's generation.
+    pub generation: Generation,
+    /// The operation.
+    pub key: Key,
+}
+
+impl Parent {
+    /// Whether this operation started the run.
+    pub fn is(&self, opener: &Opener) -> bool {
+        self.run == opener.run && self.generation == opener.generation && self.key == opener.key
+    }
+}
+
 /// Who owns a run from its creation on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {

@@ -267,7 +267,9 @@ impl Law {
             self.phase = Phase::Over { by: event.kind(), at: index };
         } else if matches!(event, Event::RunPaused { .. }) {
             self.phase = Phase::Paused { at: index };
-        } else if matches!(event, Event::RunResumed { .. } | Event::CancelRequested { .. }) {
+        } else if matches!(event, Event::RunResumed { .. })
+            || matches!(event, Event::CancelRequested { .. }) && !crate::planted!("cancel-leaves-pause")
+        {
             // A cancelled run goes on at once: its cleanup must not wait for a resume that nobody will send.
             self.phase = Phase::Running;
         }

@@ -113,11 +113,13 @@ impl Rule {
 pub fn decide(situation: &Situation<'_>) -> Decision {
     let counting = || situation.operations.iter().filter(|operation| !operation.ancestor_completed);
     let executing = counting().any(|operation| operation.state == State::Executing);
+    let waits = || counting().any(|operation| operation.reason().is_some());
+    let overlooked = crate::planted!("turn-ends-under-a-body") && waits();
     let rules = [
         (Rule::QueueEmpty, situation.queue_empty),
         (Rule::NoCommitInFlight, !situation.commit_in_flight),
         (Rule::NoFlushWaiting, !situation.flush_waiting),
-        (Rule::NothingExecuting, !situation.body_executing && !executing),
+        (Rule::NothingExecuting, overlooked || !situation.body_executing && !executing),
         (Rule::NothingRunnable, !situation.runnable),
     ];
     if let Some((rule, _)) = rules.into_iter().find(|(_, holds)| !holds) {

@@ -105,7 +105,14 @@ impl Operations {
         } else {
             return;
         };
-        self.recorded.insert(key.clone(), value);
+        let forgotten = match value {
+            Recorded::Now(_) => crate::planted!("now-not-remembered"),
+            Recorded::Uuid(_) => crate::planted!("uuid-not-remembered"),
+            Recorded::Random(_) => false,
+        };
+        if !forgotten {
+            self.recorded.insert(key.clone(), value);
+        }
     }
 
     /// Whether a scope's end, with its result, is in the journal: its inside is not run again, only its end is fed.

@@ -2,21 +2,18 @@
 
 use std::pin::pin;
 
-use bytes::Bytes;
 use futures_util::future::{Either, select};
-use outlast_core::commit::{Control, Delivery, InboxItem, Signal, Status, WaitKind};
+use outlast_core::commit::{InboxItem, Status};
 use outlast_core::event::Event;
-use outlast_core::failure::Failure;
-use outlast_core::id::{DeliveryId, Generation, Index, Key, RunId, RunKey};
+use outlast_core::id::{Generation, Index, RunId, RunKey};
 use outlast_core::record::Record;
-use outlast_store::{Awaited, Delivered, Excerpt, LIST_PAGE_MAX, Load, LoadFrom, RunView, StoreError};
-use serde::Serialize;
+use outlast_store::{Awaited, Excerpt, LIST_PAGE_MAX, Load, LoadFrom, RunView, StoreError};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use super::{Attached, EngineError, Watched, encode, start};
+use super::{Attached, EngineError, Watched};
 use crate::board::EndOfRun;
-use crate::drive::{AnswerMeta, ControlMeta, OperationInfo};
+use crate::drive::OperationInfo;
 use crate::driver::{Command, Inspected, Terminate, Terminated};
 use crate::engine::Engine;
 
@@ -192,100 +189,6 @@ impl RunHandle {
         answer.await.unwrap_or(Inspected::Nothing)
     }
 
-    /// Sends a signal. It is durable when this returns, and is kept until the run waits for it. The same `signal_id` is
-    /// applied once for the life of the run, so a signal can be sent again until it is acknowledged.
-    pub async fn signal<T: Serialize + ?Sized>(
-        &self,
-        name: &str,
-        payload: &T,
-        signal_id: &str,
-    ) -> Result<Delivered, EngineError> {
-        let signal = start::new_signal(name, encode(payload), signal_id)?;
-        self.deliver("a signal", Delivery::Signal { run: self.run.clone(), signal }).await
-    }
-
-    /// Sends a signal to one operation and no other, by its key. Whoever comes second with another id is told that it was
-    /// lost.
-    pub async fn signal_to<T: Serialize + ?Sized>(
-        &self,
-        operation: &str,
-        name: &str,
-        payload: &T,
-        signal_id: &str,
-    ) -> Result<Delivered, EngineError> {
-        let signal = start::new_signal(name, encode(payload), signal_id)?;
-        let signal = Signal { aimed: Some(Key::new(operation)?), ..signal };
-        self.deliver("a signal", Delivery::Signal { run: self.run.clone(), signal }).await
-    }
-
-    /// Answers a callback, once: whoever comes second is told that it was lost.
-    pub async fn resolve_callback<T: Serialize + ?Sized>(
-        &self,
-        callback: &str,
-        token: &str,
-        value: &T,
-    ) -> Result<Delivered, EngineError> {
-        self.answer_callback(callback, token, &AnswerMeta::Resolved, Some(encode(value)?)).await
-    }
-
-    /// Answers a callback with an error: the workflow's await fails with it.
-    pub async fn fail_callback(&self, callback: &str, token: &str, error: Failure) -> Result<Delivered, EngineError> {
-        self.answer_callback(callback, token, &AnswerMeta::Failed(error), None).await
-    }
-
-    /// A sign of life for a callback that asks for them.
-    pub async fn heartbeat_callback(&self, callback: &str, token: &str) -> Result<Delivered, EngineError> {
-        let (key, token) = (Key::new(callback)?, Some(token.to_owned()));
-        self.deliver("a callback", Delivery::Heartbeat { run: self.run.clone(), key, token }).await
-    }
-
-    async fn answer_callback(
-        &self,
-        callback: &str,
-        token: &str,
-        meta: &AnswerMeta,
-        payload: Option<Bytes>,
-    ) -> Result<Delivered, EngineError> {
-        let delivery = Delivery::Answer {
-            run: self.run.clone(),
-            key: Key::new(callback)?,
-            kind: WaitKind::Callback,
-            id: self.fresh_id()?,
-            token: Some(token.to_owned()),
-            meta: Some(encode(meta)?),
-            payload,
-        };
-        self.deliver("a callback", delivery).await
-    }
-
-    /// Decides an approval, once: whoever comes second is told that it was lost.
-    pub async fn approve(
-        &self,
-        approval: &str,
-        approved: bool,
-        by: Option<&str>,
-        feedback: Option<&str>,
-    ) -> Result<Delivered, EngineError> {
-        let decided =
-            AnswerMeta::Decided { approved, by: by.map(str::to_owned), feedback: feedback.map(str::to_owned) };
-        let delivery = Delivery::Answer {
-            run: self.run.clone(),
-            key: Key::new(approval)?,
-            kind: WaitKind::Approval,
-            id: self.fresh_id()?,
-            token: None,
-            meta: Some(encode(&decided)?),
-            payload: None,
-        };
-        self.deliver("an approval", delivery).await
-    }
-
-    /// Asks the run to stop: what it awaits fails with `cancelled`, its cleanup runs, and its children are asked too.
-    pub async fn cancel(&self, reason: &str) -> Result<Delivered, EngineError> {
-        let meta = ControlMeta { reason: Some(reason.to_owned()), ..ControlMeta::default() };
-        self.control(Control::Cancel, meta).await
-    }
-
     /// Ends the run without asking it: its cleanup does not run, whoever drives it is cut off, and what it executes is
     /// refused. Works wherever it stands, also parked, and also if its program cannot be built any more. Its children are
     /// closed as it was said when they were started, and its parent is told.
@@ -307,17 +210,6 @@ impl RunHandle {
         }
     }
 
-    /// Asks the run to start nothing new; what executes ends and is recorded.
-    pub async fn pause(&self, reason: &str) -> Result<Delivered, EngineError> {
-        let meta = ControlMeta { reason: Some(reason.to_owned()), ..ControlMeta::default() };
-        self.control(Control::Pause, meta).await
-    }
-
-    /// Lets a paused run go on.
-    pub async fn resume(&self) -> Result<Delivered, EngineError> {
-        self.control(Control::Resume, ControlMeta::default()).await
-    }
-
     /// Lets a parked run go on, after whatever stopped it was mended; whether it was parked.
     pub async fn unpark(&self) -> Result<bool, EngineError> {
         let unparked = self.engine.inner.store()?.unpark(self.run.clone()).await?;
@@ -328,26 +220,5 @@ impl RunHandle {
     /// Deletes a run that has ended. Its id answers that it was deleted for seven days.
     pub async fn delete(&self) -> Result<(), EngineError> {
         Ok(self.engine.inner.store()?.delete(self.run.clone()).await?)
-    }
-
-    async fn control(&self, control: Control, meta: ControlMeta) -> Result<Delivered, EngineError> {
-        let (id, meta) = (self.fresh_id()?, Some(encode(&meta)?));
-        self.deliver("a request", Delivery::Control { run: self.run.clone(), control, id, meta }).await
-    }
-
-    fn fresh_id(&self) -> Result<DeliveryId, EngineError> {
-        Ok(DeliveryId::new(uuid::Uuid::from_u128(self.engine.inner.time.host().random()).to_string())?)
-    }
-
-    async fn deliver(&self, what: &'static str, delivery: Delivery) -> Result<Delivered, EngineError> {
-        let run = || self.run.clone();
-        match self.engine.deliver(delivery).await? {
-            Delivered::Lost => Err(EngineError::Lost { run: run(), what }),
-            Delivered::NotFound => Err(EngineError::NotFound { run: run(), what }),
-            Delivered::Deleted => Err(EngineError::Store(StoreError::Deleted(run()))),
-            accepted @ (Delivered::Delivered | Delivered::Buffered | Delivered::Duplicate | Delivered::Full) => {
-                Ok(accepted)
-            }
-        }
     }
 }

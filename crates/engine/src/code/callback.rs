@@ -1,5 +1,32 @@
 //! Callbacks: a token that somebody else answers.
 
+/// How long an operation waits that has a `pending` and a `patience`; part of its builder.
+macro_rules! patience {
+    () => {
+        /// Waits so long at most; then it fails with the code `timeout`.
+        pub fn timeout(mut self, timeout: Duration) -> Self {
+            self.pending.refuse_zero("callback", timeout);
+            self.patience.deadline = Some(Due::After(timeout));
+            self
+        }
+
+        /// Waits until this instant at most; then it fails with the code `timeout`.
+        pub fn deadline(mut self, deadline: Timestamp) -> Self {
+            self.patience.deadline = Some(Due::At(deadline));
+            self
+        }
+
+        /// Whoever holds the token must give a sign of life so often; otherwise it fails with the code `timeout`.
+        pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
+            if heartbeat.is_zero() {
+                self.pending.refuse_option("the heartbeat of a callback must be more than zero");
+            }
+            self.patience.heartbeat = Some(heartbeat);
+            self
+        }
+    };
+}
+
 mod submitted;
 
 use std::fmt;
@@ -51,27 +78,7 @@ impl<T: DeserializeOwned> Callback<T> {
         self
     }
 
-    /// Waits so long at most; then it fails with the code `timeout`.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.pending.refuse_zero("callback", timeout);
-        self.patience.deadline = Some(Due::After(timeout));
-        self
-    }
-
-    /// Waits until this instant at most; then it fails with the code `timeout`.
-    pub fn deadline(mut self, deadline: Timestamp) -> Self {
-        self.patience.deadline = Some(Due::At(deadline));
-        self
-    }
-
-    /// Whoever holds the token must give a sign of life so often; otherwise it fails with the code `timeout`.
-    pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
-        if heartbeat.is_zero() {
-            self.pending.refuse_option("the heartbeat of a callback must be more than zero");
-        }
-        self.patience.heartbeat = Some(heartbeat);
-        self
-    }
+    patience!();
 
     /// Creates it: from now on its token may be used.
     pub fn create(mut self) -> CallbackHandle<T> {

@@ -1,7 +1,8 @@
 //! Values to JSON and back. What live code receives has always been through here, so that replay cannot differ.
 
 use bytes::Bytes;
-use outlast_core::failure::Failure;
+use outlast_core::failure::{Failure, code};
+use outlast_core::limits::{TOLD_BYTES_MAX, within};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,6 +15,14 @@ pub(super) fn encode(what: &str, value: &(impl Serialize + ?Sized)) -> Result<By
         Ok(bytes) => Ok(bytes.into()),
         Err(error) => Err(Error::invalid(format!("{what} cannot be written as JSON: {error}"))),
     }
+}
+
+/// A value that observers are told.
+pub(super) fn encode_told(what: &'static str, value: &(impl Serialize + ?Sized)) -> Result<Bytes> {
+    let bytes = encode(what, value)?;
+    within(what, bytes.len(), TOLD_BYTES_MAX, "bytes")
+        .map_err(|error| Error::from(Failure::new(code::LIMIT_EXCEEDED, error.to_string()).permanent()))?;
+    Ok(bytes)
 }
 
 /// A recorded value.

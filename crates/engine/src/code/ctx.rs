@@ -306,18 +306,18 @@ impl Ctx {
 
 /// The run itself.
 impl Ctx {
-    /// Tells observers something. They see it once; it is not kept in the journal.
+    /// Tells observers something. They see it once; it is not kept in the journal. More than 1 MiB is refused.
     #[track_caller]
     pub fn emit(&self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<()> {
-        let payload = codec::encode("what is emitted", value)?;
+        let payload = codec::encode_told("what is emitted", value)?;
         self.shared.request(Request::Emit { name: name.to_owned(), payload }, Location::caller());
         Ok(())
     }
 
-    /// Changes the run's visible state.
+    /// Changes the run's visible state. More than 1 MiB is refused.
     #[track_caller]
     pub fn set_state(&self, value: &(impl Serialize + ?Sized)) -> Result<()> {
-        let delta = codec::encode("the state", value)?;
+        let delta = codec::encode_told("the state", value)?;
         self.shared.request(Request::SetState { delta }, Location::caller());
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use outlast_core::id::{Key, RunId};
+use outlast_core::planted;
 use tokio::sync::watch;
 
 use super::program::RunInfo;
@@ -24,9 +25,10 @@ struct Attempt {
 
 impl StepContext {
     pub(super) fn new(info: &RunInfo, wakes: &Arc<Wakes>, key: &Key, number: u32) -> Self {
+        let own = if planted!("idempotency-key-per-attempt") { format!("/{number}") } else { String::new() };
         StepContext(Arc::new(Attempt {
             run: info.run.id.clone(),
-            idempotency_key: format!("{}/{}/{key}", info.run, info.generation),
+            idempotency_key: format!("{}/{}/{key}{own}", info.run, info.generation),
             number,
             cancelled: watch::Sender::new(false),
             key: key.clone(),

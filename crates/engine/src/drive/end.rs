@@ -1,10 +1,11 @@
 //! How a run ends, and what that means for its parent and its children.
 
 use bytes::Bytes;
-use outlast_core::commit::{Control, Delivery, Ending, Then};
+use outlast_core::commit::{Control, Delivery, Ending, Opener, Then};
 use outlast_core::event::{ClosePolicy, Event, Kind};
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::{DeliveryId, Key, RunId, RunKey, Version};
+use outlast_core::planted;
 use serde::{Deserialize, Serialize};
 
 use super::inbox::ControlMeta;
@@ -79,8 +80,8 @@ impl OpenChild {
     /// What the end of its parent means for it; nothing if it goes on alone.
     pub(super) fn close(&self, parent: &Identity) -> Option<Delivery> {
         let terminate = match self.on_close {
-            ClosePolicy::Abandon => return None,
-            ClosePolicy::Cancel => false,
+            ClosePolicy::Abandon if !planted!("close-policy-ignored") => return None,
+            ClosePolicy::Abandon | ClosePolicy::Cancel => false,
             ClosePolicy::Terminate => true,
         };
         Some(order_to_stop(parent, &self.key, &self.child, "its parent ended", terminate))
@@ -97,7 +98,9 @@ pub(super) fn order_to_stop(parent: &Identity, key: &Key, child: &RunId, why: &s
     });
     let meta = ControlMeta { reason: Some(why.to_owned()), by: None, terminate, message: None };
     let run = RunKey::new(parent.run.namespace.clone(), child.clone());
-    Delivery::Control { run, control: Control::Cancel, id, meta: serde_json::to_vec(&meta).ok().map(Bytes::from) }
+    let opener = Opener { run: parent.run.id.clone(), generation: parent.generation, key: key.clone() };
+    let meta = serde_json::to_vec(&meta).ok().map(Bytes::from);
+    Delivery::Control { run, control: Control::Cancel, id, meta, child_of: Some(opener) }
 }
 
 /// What the parent of a run that ended is told; nothing if nobody waits for it.
@@ -130,7 +133,9 @@ impl Run {
     pub(super) fn finish(&mut self, outcome: Outcome) -> Result<Outcome, Stop> {
         let outcome = self.outcome_of(outcome);
         self.append(outcome.event())?;
-        self.close_children();
+        if !(planted!("children-left-by-failure") && matches!(outcome, Outcome::Failed(_))) {
+            self.close_children();
+        }
         self.draft.deliveries.extend(report(&self.identity, &outcome));
         // Whatever is left of the draft's rows would belong to a run that has ended.
         self.draft.timers.clear();

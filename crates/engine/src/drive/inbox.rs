@@ -8,6 +8,7 @@ use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::{DeliveryId, InboxId, Key, RunId, SignalName, TaskId};
 use outlast_core::operation::OperationKind;
+use outlast_core::planted;
 use serde::{Deserialize, Serialize};
 
 use super::end::{ChildReport, Outcome};
@@ -99,7 +100,7 @@ impl Run {
             self.control(item)?;
             return Ok(true);
         }
-        if self.pausing || self.journal.is_paused() {
+        if self.is_stopping() {
             return Ok(false);
         }
         if self.take_answer()? {
@@ -112,9 +113,59 @@ impl Run {
         Ok(false)
     }
 
+    /// A pause is wanted, or has begun.
+    fn is_stopping(&self) -> bool {
+        self.pausing || self.journal.is_paused()
+    }
+
+    /// Takes an answer whose giver was told that it counts; whether there was one. It comes before whatever the program
+    /// and its bodies do, because any of that may close what was answered.
+    pub(super) fn take_owed(&mut self) -> Result<bool, Stop> {
+        if self.is_stopping() {
+            return Ok(false);
+        }
+        if let Some(place) = self.inbox.answers.iter().position(|item| self.is_owed(item))
+            && let Some(item) = self.inbox.answers.remove(place)
+        {
+            self.answer(item)?;
+            return Ok(true);
+        }
+        let aimed = self.inbox.aimed.iter().find(|(key, item)| self.is_open_wait(key, item.name.as_deref()));
+        let Some(key) = aimed.map(|(key, _)| key.clone()) else { return Ok(false) };
+        let Some(item) = self.inbox.aimed.remove(&key) else { return Ok(false) };
+        self.signal(key, item)?;
+        Ok(true)
+    }
+
+    /// The run ends: answers whose givers were told that they count are recorded, although nobody waits for them any more.
+    pub(super) fn record_owed(&mut self) -> Result<(), Stop> {
+        if self.is_stopping() {
+            // Nothing is recorded in a pause; they go with the run.
+            let owed = self.inbox.answers.iter().chain(self.inbox.aimed.values()).map(|item| item.id);
+            self.draft.consumed.extend(owed);
+            return Ok(());
+        }
+        while self.take_owed()? {
+            // Passed and not fed: the program has come to its end, and what is answered must not be closed once more.
+            while self.next_fact()?.is_some() {}
+        }
+        Ok(())
+    }
+
+    fn owes_answer(&self) -> bool {
+        self.inbox.answers.iter().any(|item| self.is_owed(item))
+            || self.inbox.aimed.iter().any(|(key, item)| self.is_open_wait(key, item.name.as_deref()))
+    }
+
+    /// Whether the item answers something that is open, and that only one answer is accepted for.
+    fn is_owed(&self, item: &InboxItem) -> bool {
+        let once = matches!(item.kind, InboxKind::Approval | InboxKind::Callback);
+        once && item.key.as_ref().is_some_and(|key| self.table.is_live(key) && self.journal.is_open(key))
+    }
+
     /// Takes the next answer or signal that somebody waits for; whether there was one.
     pub(super) fn take_answer(&mut self) -> Result<bool, Stop> {
-        if self.pausing || self.journal.is_paused() {
+        if self.is_stopping() {
             return Ok(false);
         }
         if let Some(item) = self.inbox.answers.pop_front() {
@@ -132,6 +183,12 @@ impl Run {
         let meta: ControlMeta =
             item.meta.as_deref().and_then(|meta| serde_json::from_slice(meta).ok()).unwrap_or_default();
         match item.kind {
+            InboxKind::Cancel if !meta.terminate && self.is_stopping() && self.owes_answer() => {
+                // It takes no answer before it goes on, and then the answer comes before the cancellation.
+                self.inbox.controls.push_front(item);
+                self.unpause();
+                if self.journal.is_paused() { self.append(Event::RunResumed { message: None }) } else { Ok(()) }
+            }
             InboxKind::Cancel => self.cancel(item.id, meta),
             InboxKind::Pause => {
                 if self.journal.is_paused() || self.pausing {
@@ -153,7 +210,7 @@ impl Run {
             return self.ended(Outcome::Terminated { reason: meta.reason });
         }
         self.unpause();
-        if self.cancel_requested {
+        if self.cancel_requested || planted!("cancel-swallowed") {
             return Ok(());
         }
         self.cancel_requested = true;
@@ -259,7 +316,8 @@ impl Run {
             Some((name.clone(), key.clone()))
         });
         let (name, key) = named?;
-        let item = self.inbox.mailbox.get_mut(&name)?.pop_front()?;
+        let items = self.inbox.mailbox.get_mut(&name)?;
+        let item = if planted!("newest-signal-first") { items.pop_back() } else { items.pop_front() }?;
         Some((key, item))
     }
 
@@ -271,7 +329,9 @@ impl Run {
     }
 
     fn signal(&mut self, key: Key, item: InboxItem) -> Result<(), Stop> {
-        self.draft.consumed.push(item.id);
+        if item.key.is_some() || !planted!("signal-not-consumed") {
+            self.draft.consumed.push(item.id);
+        }
         let name = match self.table.get(&key) {
             Some(Entry { detail: Detail::Signal { name }, .. }) => name.clone(),
             Some(_) | None => return Ok(()),

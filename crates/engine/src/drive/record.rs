@@ -5,6 +5,7 @@ use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::Key;
 use outlast_core::lifecycle::Transition;
+use outlast_core::planted;
 use outlast_core::time::Timestamp;
 
 use super::run::{Run, Stop};
@@ -68,6 +69,8 @@ impl Run {
     }
 
     pub(super) fn start_timer(&mut self, key: &Key, kind: TimerKind, due: Timestamp) {
+        let whole = Timestamp::from_millis(due.as_millis() / 1_000 * 1_000);
+        let due = if planted!("timer-in-whole-seconds") { whole } else { due };
         self.draft.timers.push(NewTimer { timer: TimerRef { key: key.clone(), kind }, due });
     }
 
@@ -93,10 +96,10 @@ impl Run {
         Ok(())
     }
 
-    /// Ends attempts that were silent for too long; whether there were any. Called after every sign of life was heard.
+    /// Ends attempts that were silent for too long; whether there were any. Called after every sign of life was heard, and
+    /// what returned was recorded.
     pub(super) fn end_silent(&mut self) -> Result<bool, Stop> {
-        let mut silent = self.table.silent(self.moment.now);
-        silent.retain(|key| !self.has_returned(key));
+        let silent = self.table.silent(self.moment.now);
         for key in &silent {
             let Some(Entry { detail: Detail::Code(Code { heartbeat: Some(silence), .. }), .. }) = self.table.get(key)
             else {
@@ -167,6 +170,9 @@ impl Run {
         self.table.shift(key, Transition::RetryDue);
         if let Some(Entry { detail: Detail::Code(code), deadline, .. }) = self.table.get_mut(key) {
             code.due_item = Some(item);
+            if planted!("retry-consumed-early") {
+                self.draft.consumed.extend(code.due_item.take());
+            }
             *deadline = None;
             debug_assert_eq!(code.body, Body::Idle);
         }

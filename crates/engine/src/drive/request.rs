@@ -8,6 +8,7 @@ use outlast_core::id::{Generation, Key, RunId, RunKey, SignalName, Version, Work
 use outlast_core::journal::RecordedOperation;
 use outlast_core::lifecycle::{State, Transition};
 use outlast_core::operation::{Due, Operation, OperationKind, Requested};
+use outlast_core::planted;
 use outlast_core::retry::Retry;
 
 use super::mismatch;
@@ -66,6 +67,12 @@ impl Run {
         self.table.insert(key.clone(), entry);
         if recorded.is_some() && !code {
             self.went_idle(key);
+            if planted!("deadline-recomputed")
+                && self.journal.is_open(key)
+                && let Operation::StartTimer { due, .. } = &requested.operation
+            {
+                self.start_timer(key, TimerKind::Delay, due.deadline(self.moment.now));
+            }
         }
         Ok(recorded.is_some() || code)
     }
@@ -125,6 +132,10 @@ impl Run {
         let recorded = self.journal.operation(key);
         let cancelled = recorded.as_ref().and_then(|recorded| self.journal.get(recorded.latest));
         if matches!(cancelled, Some(Event::OperationCancelled { .. })) && self.replaying() {
+            // The record of its start is still to be passed: it was asked for, although nobody wants it any more.
+            if recorded.is_some_and(|recorded| self.is_ahead(recorded.since)) {
+                self.withdrawn.insert(key.clone());
+            }
             self.drop_below(key);
             self.table.shift(key, Transition::Cancelled);
             return true;
@@ -215,7 +226,9 @@ impl Run {
         }
         // Nothing to wait for: a sleep of no time, or until an instant the store's clock has certainly passed. A sleep of
         // some time is slept, also by a clock that went back and has passed its end before.
-        if duration_ms.map_or(deadline <= self.moment.passed, |duration| duration == 0) {
+        let has_passed = deadline <= self.moment.passed;
+        let overlooked = planted!("sleep-skipped-by-old-clock") && has_passed;
+        if overlooked || duration_ms.map_or(has_passed, |duration| duration == 0) {
             return self.append(Event::TimerFired { key });
         }
         self.start_timer(&key, TimerKind::Delay, deadline);
@@ -358,7 +371,9 @@ impl Run {
     }
 
     fn finish_scope(&mut self, key: Key, result: Bytes, reason: Option<String>) -> Result<(), Stop> {
-        self.cancel_rows_below(&key);
+        if !planted!("scope-end-cancels-nothing") {
+            self.cancel_rows_below(&key);
+        }
         let fits = self.settings.limits.check_payload("the result of a scope", result.len()).is_ok();
         // Too large to keep: replay makes it again from what is inside.
         self.append(Event::ScopeFinished { key, result: fits.then_some(result), replay_inside: !fits, reason })
@@ -380,7 +395,7 @@ impl Run {
         self.cancel_rows(key);
         self.drop_below(key);
         self.table.shift(key, Transition::Cancelled);
-        if self.journal.is_open(key) {
+        if self.journal.is_open(key) && !planted!("operation-cancel-not-recorded") {
             self.append(Event::OperationCancelled { key: key.clone() })?;
         }
         Ok(())
@@ -400,6 +415,7 @@ impl Run {
             self.draft.consumed.push(item);
         }
         match kind {
+            OperationKind::Timer if planted!("timer-kept-by-loser") => {}
             OperationKind::Timer => self.draft.stop_timer(key, TimerKind::Delay),
             OperationKind::Step | OperationKind::Condition => {
                 let waiting = self.table.get(key).is_some_and(|entry| entry.state == State::RetryWaiting);
@@ -411,7 +427,9 @@ impl Run {
                 self.close_wait(key, CloseCause::Cancelled)
             }
             OperationKind::Child => {
-                if let Some(Entry { detail: Detail::Child { child, detached: false, .. }, .. }) = self.table.get(key) {
+                if let Some(Entry { detail: Detail::Child { child, detached: false, .. }, .. }) = self.table.get(key)
+                    && !planted!("cancel-not-passed-to-children")
+                {
                     let child = child.clone();
                     self.order_child_to_stop(key, &child, "its parent no longer waits for it");
                 }
@@ -426,7 +444,7 @@ impl Run {
         self.draft.waits_closed.push(ClosedWait { key: key.clone(), cause });
         let entry = self.table.get(key);
         let (deadline, kind) = (entry.and_then(|entry| entry.deadline), entry.map(|entry| entry.kind));
-        if deadline.is_some() {
+        if deadline.is_some() && !planted!("timeout-kept-by-wait") {
             self.draft.stop_timer(key, TimerKind::Timeout);
         }
         if kind == Some(OperationKind::Callback) {
@@ -445,7 +463,8 @@ impl Run {
         };
         match operation {
             Operation::StartStep { retry, timeout, heartbeat, at_most_once, .. } => {
-                code(*retry, *timeout, *heartbeat, *at_most_once)
+                let forgotten = planted!("at-most-once-again") && recorded.is_some();
+                code(*retry, *timeout, *heartbeat, *at_most_once && !forgotten)
             }
             Operation::StartTransaction { retry, .. } | Operation::CheckCondition { retry, .. } => {
                 code(*retry, None, None, false)

@@ -16,6 +16,7 @@ use outlast_core::journal::{Journal, JournalError};
 use outlast_core::lifecycle::{Decision, Situation, decide};
 use outlast_core::limits::Limits;
 use outlast_core::operation::{Location, Operation, OperationKind, Operations, Provided, Requested, ancestors};
+use outlast_core::planted;
 use outlast_core::program::{Input, Program, Progress};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
@@ -127,6 +128,8 @@ pub(crate) struct Run {
     pub(super) table: Table,
     /// Requests that wait until every fact is fed: all but the ends of bodies.
     held: VecDeque<Requested>,
+    /// Operations that were started and cancelled before the record of their start was passed.
+    pub(super) withdrawn: BTreeSet<Key>,
     /// What bodies came to.
     ends: VecDeque<Requested>,
     pub(super) inbox: Inbox,
@@ -197,6 +200,7 @@ impl Run {
             ops,
             table: Table::default(),
             held: VecDeque::new(),
+            withdrawn: BTreeSet::new(),
             ends: VecDeque::new(),
             inbox: Inbox::new(inbox),
             draft: Draft::default(),
@@ -247,10 +251,12 @@ impl Run {
                 // Once per call: a body may have come further.
                 poll = false;
                 self.resume(Fed::Poll)?;
+            } else if self.take_owed()? {
+                // Whoever gave it was told that it counts.
             } else if let Some(requested) = self.next_request() {
                 self.perform(requested)?;
             } else if self.hints.answers_first && self.take_answer()? {
-                // Whoever gave it was told that it counts.
+                // The store knew of it before, and turned something down.
             } else if self.start_wanted()? {
                 // Every body that may run begins before the first of them is recorded: after that the others would have
                 // to wait until the record is durable.
@@ -315,18 +321,21 @@ impl Run {
             return Ok(());
         }
         self.pass_the_rest()?;
-        // Requests made on the way to the end still count: a value recorded, a child started. What bodies came to that
-        // nobody awaited does not: the program would end before it is fed.
+        self.record_owed()?;
+        // Requests made on the way to the end still count: a value recorded, a child started. What bodies and scopes came
+        // to that nobody awaited does not: the program would end before it is fed.
         self.ends.clear();
         while let Some(requested) = self.held.pop_front() {
-            self.perform(requested)?;
+            if !matches!(requested.operation, Operation::FinishScope { .. } | Operation::FailScope { .. }) {
+                self.perform(requested)?;
+            }
         }
         self.outcome = Some(self.finish(outcome)?);
         Ok(())
     }
 
     /// The next event to feed. What is recorded must have been asked for by now.
-    fn next_fact(&mut self) -> Result<Option<Index>, Stop> {
+    pub(super) fn next_fact(&mut self) -> Result<Option<Index>, Stop> {
         while self.fed < self.journal.next() {
             let index = self.fed;
             self.fed = index.next();
@@ -345,7 +354,9 @@ impl Run {
                 return Ok(false);
             }
             let cancelled = matches!(event, Event::OperationCancelled { .. });
+            let withdrawn = if cancelled { self.withdrawn.remove(key) } else { self.withdrawn.contains(key) };
             let asked_for = if cancelled { !self.table.is_live(key) } else { self.table.get(key).is_some() };
+            let asked_for = asked_for || withdrawn;
             if !asked_for {
                 let instead = self.instead_of(index);
                 return Err(Stop::Mismatch(self.mismatch_at(index, mismatch::Requested::Nothing { instead })));
@@ -404,9 +415,14 @@ impl Run {
         self.fed < self.loaded
     }
 
+    /// Whether what is recorded at an index is still to be passed.
+    pub(super) fn is_ahead(&self, index: Index) -> bool {
+        self.fed <= index
+    }
+
     /// Runs the next body, if everything it depends on is durable.
     fn start_wanted(&mut self) -> Result<bool, Stop> {
-        if self.pausing || self.journal.is_paused() {
+        if self.pausing && !planted!("body-starts-while-pausing") || self.journal.is_paused() {
             return Ok(false);
         }
         let Some(key) = self.table.next_wanted() else { return Ok(false) };
@@ -422,7 +438,7 @@ impl Run {
         if in_store && self.start_transaction(&key) {
             return Ok(true);
         }
-        if in_store || self.durable != self.journal.next() {
+        if in_store || self.durable != self.journal.next() && !planted!("body-before-durable") {
             self.table.not_yet(key);
             return Ok(false);
         }
@@ -436,12 +452,12 @@ impl Run {
         self.program.misfit(key, payload)
     }
 
-    /// Names the author used at two places: a warning, or, in tests, a reason to stop.
     /// Whether a body has returned, and that is not recorded yet.
     pub(super) fn has_returned(&self, key: &Key) -> bool {
         self.ends.iter().any(|requested| requested.operation.key() == Some(key))
     }
 
+    /// Names the author used at two places: a warning, or, in tests, a reason to stop.
     fn report_names(&mut self) -> Result<(), Stop> {
         let shared = self.program.shared_names();
         for name in shared.iter().skip(self.names_reported) {
@@ -504,7 +520,7 @@ impl Run {
         decide(&Situation {
             queue_empty,
             commit_in_flight,
-            flush_waiting: self.reading,
+            flush_waiting: self.reading && !planted!("turn-ends-while-reading"),
             body_executing,
             runnable: false,
             operations: &self.table.views(),
@@ -547,7 +563,9 @@ impl Run {
         let mut hints = self.hints;
         let events = rejected.events.iter().filter_map(|record| Event::decode(record).ok());
         for event in events {
-            if let Event::StepFinished { key, .. } | Event::StepFailed { key, .. } = &event {
+            if let Event::StepFinished { key, .. } | Event::StepFailed { key, .. } = &event
+                && !planted!("outcome-lost-on-rejection")
+            {
                 hints.outcomes.insert(key.clone(), event.clone());
             }
         }

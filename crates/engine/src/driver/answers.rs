@@ -2,6 +2,7 @@
 
 use outlast_core::commit::{Commit, Then};
 use outlast_core::id::{Generation, Index};
+use outlast_core::planted;
 use outlast_store::{CommitError, Committed, Created, Loaded, Rejection, Resolution, StoreError};
 
 use super::calls::{Creation, Done, Sent, Wanted};
@@ -67,7 +68,7 @@ impl Driver {
     fn loaded(&mut self, no: RunNo, answer: Result<Loaded, StoreError>) {
         match answer {
             Ok(loaded) => self.restore(no, loaded),
-            Err(StoreError::Corrupt { what, detail }) => {
+            Err(StoreError::Corrupt { what, detail }) if !planted!("damaged-run-forgotten") => {
                 let Some(Place { slot: Slot::Loading { owned, .. }, .. }) = self.places.get(&no) else { return };
                 let (run, fence, next) = (owned.run.clone(), owned.fence, owned.next);
                 let reason = StoreError::Corrupt { what, detail }.to_string();
@@ -96,6 +97,7 @@ impl Driver {
                 self.forget(no);
                 return;
             }
+            Err(_) if planted!("inbox-not-read-again") => {}
             Err(error) => {
                 // The resume may be taken and the inbox not read: it must be, before the turn can end.
                 tracing::warn!(%error, "an inbox could not be read; it is read again");
@@ -117,6 +119,10 @@ impl Driver {
                 self.time.observe(committed.now);
                 self.applied(no, &commit);
             }
+            Err(CommitError::Unknown(_)) if planted!("unknown-taken-for-lost") => {
+                self.send_again(no, Sent::Commit(commit));
+            }
+            Err(CommitError::Unknown(_)) if planted!("unknown-taken-for-applied") => self.applied(no, &commit),
             Err(CommitError::Unknown(txn)) => {
                 self.under_way.push(self.calls.resolve(no, Sent::Commit(commit), txn));
             }
@@ -242,7 +248,7 @@ impl Driver {
         let mut hints = run.salvage(commit);
         match rejection {
             Rejection::ChildExists { child } => drop(hints.strangers.insert(child)),
-            _ => hints.answers_first = true,
+            _ => hints.answers_first = !planted!("answer-not-put-first"),
         }
         let owned = Owned {
             run: identity.run,

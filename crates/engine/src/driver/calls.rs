@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlast_core::commit::{Commit, NewRun};
 use outlast_core::id::{Fence, Index, RunKey};
+use outlast_core::planted;
 use outlast_store::{
     CommitError, Committed, Created, Load, LoadFrom, Loaded, Release, Resolution, Store, StoreError, Take, Transact,
     Transacted,
@@ -15,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::ready::RunNo;
-use super::terminate::Terminate;
+use super::terminate::{Terminate, Unended};
 use crate::host::Time;
 
 /// What a call to the store came to.
@@ -25,7 +26,7 @@ pub(super) enum Done {
     Inbox(RunNo, Result<Loaded, StoreError>),
     Committed(Vec<(RunNo, Commit, Result<Committed, CommitError>)>),
     /// A run was ended without being asked, or not; the commit that did it.
-    Terminated(Box<Terminate>, Result<Option<Commit>, StoreError>),
+    Terminated(Box<Terminate>, Result<Option<Commit>, Unended>),
     Transacted(RunNo, Transact, Result<Transacted, CommitError>),
     /// What was sent and of which nobody knew the outcome was applied, or certainly was not.
     Resolved(RunNo, Sent, Resolution),
@@ -75,7 +76,7 @@ impl Wanted {
 pub(super) type Call = Pin<Box<dyn Future<Output = Done>>>;
 
 /// How long to wait before a call that failed is repeated: at first, and at most.
-pub(super) const AGAIN_FIRST: Duration = Duration::from_millis(20);
+pub(crate) const AGAIN_FIRST: Duration = Duration::from_millis(20);
 const AGAIN_LAST: Duration = Duration::from_secs(1);
 
 /// Makes calls.
@@ -137,6 +138,11 @@ impl Calls {
     pub(super) fn read_inbox(&self, no: RunNo, run: RunKey, fence: Fence, from: Index) -> Call {
         let store = Arc::clone(&self.store);
         self.call(async move {
+            if planted!("take-after-load") {
+                let loaded = store.load(vec![load(&run, from)]).await.pop();
+                store.take(vec![Take { run, fence }]).await;
+                return loaded.map_or(Done::Nothing, |loaded| Done::Inbox(no, loaded));
+            }
             let taken = store.take(vec![Take { run: run.clone(), fence }]).await.pop();
             if let Some(Err(error)) = taken {
                 return Done::Inbox(no, Err(error));
@@ -219,7 +225,7 @@ fn load(run: &RunKey, from: Index) -> Load {
 }
 
 /// Waits, and next time longer.
-pub(super) async fn pause(time: &Time, delay: &mut Duration) {
+pub(crate) async fn pause(time: &Time, delay: &mut Duration) {
     time.host().sleep_until(time.host().elapsed() + *delay).await;
     *delay = (*delay * 2).min(AGAIN_LAST);
 }

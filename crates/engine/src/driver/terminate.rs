@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outlast_core::commit::Commit;
 use outlast_core::event::{ClosePolicy, Event};
-use outlast_core::id::{ClaimId, Fence, Generation, InboxId, Index, Key, RunKey};
+use outlast_core::id::{ClaimId, Fence, Generation, InboxId, Index, Key, LeaseId, RunKey};
 use outlast_store::{
     Awaited, Claim, Claimed, CommitError, Excerpt, LIST_PAGE_MAX, Load, LoadFrom, Pick, Release, Resolution, Serves,
     Store, StoreError, Trouble,
@@ -42,38 +42,50 @@ impl Driver {
     /// Ends a run. The driver does it, and not whoever asked: they may stop waiting in the middle, and a run that was
     /// seized and then forgotten would lie still until the lease is over.
     pub(super) fn terminate(&mut self, order: Terminate) {
-        let call = self.calls.terminate(order, Arc::clone(&self.board));
+        let call = self.calls.terminate(order, &self.board);
         self.under_way.push(call);
     }
 
-    pub(super) fn terminated(&mut self, order: Terminate, ended: Result<Option<Commit>, StoreError>) {
+    pub(super) fn terminated(&mut self, order: Terminate, ended: Result<Option<Commit>, Unended>) {
+        let Terminate { run, claim, reply, .. } = order;
         let answer = match ended {
             Ok(Some(commit)) => {
                 // Its program, if it was here, is dropped with whatever it executes.
-                if let Some(no) = self.numbers.get(&order.run).copied() {
+                if let Some(no) = self.numbers.get(&run).copied() {
                     self.forget(no);
                 }
-                self.hot.remove(&order.run);
-                self.board.publish(&order.run, Generation(0), Vec::new());
+                self.hot.remove(&run);
+                self.board.publish(&run, Generation(0), Vec::new());
                 self.board.ended(&commit);
                 // Its parent and its children have something to do.
                 self.board.somebody_woken();
                 Ok(Terminated::Now)
             }
             Ok(None) => Ok(Terminated::Before),
-            Err(error) => Err(error),
+            Err(Unended { error, seized }) => {
+                let seizure = self.calls.seizure(&self.board);
+                self.under_way.push(self.calls.call(async move {
+                    seizure.give_back(run, claim, seized).await;
+                    Done::Nothing
+                }));
+                Err(error)
+            }
         };
-        let _ = order.reply.send(answer);
+        let _ = reply.send(answer);
     }
 }
 
 impl Calls {
-    fn terminate(&self, order: Terminate, board: Arc<Board>) -> Call {
-        let seizure = Seizure { store: Arc::clone(&self.store), time: Arc::clone(&self.time), board };
+    fn terminate(&self, order: Terminate, board: &Arc<Board>) -> Call {
+        let seizure = self.seizure(board);
         self.call(async move {
             let ended = seizure.end(&order).await;
             Done::Terminated(Box::new(order), ended)
         })
+    }
+
+    fn seizure(&self, board: &Arc<Board>) -> Seizure {
+        Seizure { store: Arc::clone(&self.store), time: Arc::clone(&self.time), board: Arc::clone(board) }
     }
 }
 
@@ -85,7 +97,7 @@ struct Seizure {
 
 impl Seizure {
     /// Ends the run; the commit that did, or none if it had ended before.
-    async fn end(&self, order: &Terminate) -> Result<Option<Commit>, StoreError> {
+    async fn end(&self, order: &Terminate) -> Result<Option<Commit>, Unended> {
         let mut delay = AGAIN_FIRST;
         let mut tries = 0;
         // Of any try, not only of the last: a run that stays seized is driven by nobody.
@@ -102,10 +114,7 @@ impl Seizure {
                 pause(&self.time, &mut delay).await;
                 continue;
             }
-            if let Some(fence) = seized {
-                self.give_back(&order.run, fence).await;
-            }
-            return Err(error);
+            return Err(Unended { error, seized });
         }
     }
 
@@ -221,19 +230,47 @@ impl Seizure {
         }
     }
 
-    /// The run was seized and cannot be ended: it goes on where it stood.
-    async fn give_back(&self, run: &RunKey, fence: Fence) {
-        let release = Release { run: run.clone(), fence, again: true };
+    /// The run was seized, or may have been, and cannot be ended: it goes on where it stood. Whoever asked does not wait for
+    /// that; it is tried as long as the lease lives.
+    async fn give_back(&self, run: RunKey, claim: ClaimId, seized: Option<Fence>) {
         let mut delay = AGAIN_FIRST;
-        for _ in 0..TRIES_MAX {
-            let answer = self.store.release(vec![release.clone()]).await.pop();
-            if !matches!(answer, Some(Err(error)) if error.is_retryable()) {
-                break;
+        let Some(lease) = self.board.lease() else { return };
+        while self.board.lease() == Some(lease) {
+            match self.try_to_give_back(&run, lease, claim, seized).await {
+                Err(error) if error.is_retryable() => pause(&self.time, &mut delay).await,
+                Ok(()) | Err(_) => break,
             }
-            pause(&self.time, &mut delay).await;
         }
         self.board.somebody_woken();
     }
+
+    async fn try_to_give_back(
+        &self,
+        run: &RunKey,
+        lease: LeaseId,
+        claim: ClaimId,
+        seized: Option<Fence>,
+    ) -> Result<(), StoreError> {
+        let fence = match seized {
+            Some(fence) => fence,
+            None => {
+                // Serves nothing, so that it is given only what it has.
+                let (pick, serves) = (Pick::Run(run.clone()), Serves::Only(Vec::new()));
+                let claimed = self.store.claim(Claim { lease, id: claim, limit: 1, pick, serves }).await?;
+                let Some(claimed) = claimed.first() else { return Ok(()) };
+                claimed.fence
+            }
+        };
+        let release = Release { run: run.clone(), fence, again: true };
+        self.store.release(vec![release]).await.pop().unwrap_or(Ok(()))
+    }
+}
+
+/// A run that could not be ended.
+pub(super) struct Unended {
+    error: StoreError,
+    /// Under which fence it was seized, if that is known.
+    seized: Option<Fence>,
 }
 
 /// Why a run could not be ended.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outlast_core::id::{ClaimId, LeaseId, RunKey};
 use outlast_core::limits::{CLAIM_BATCH_MAX, TRIES_ALONE};
+use outlast_core::planted;
 use outlast_store::{Claim, Claimed, Pick, Release};
 
 use super::Node;
@@ -45,6 +46,7 @@ impl Node {
     /// Takes suspects whose turn it is, or whoever is ready if it is not.
     pub(super) async fn claim_what_may_begin(&self, lease: LeaseId, claims: &mut Claims, polled: bool) {
         self.give_back(&mut claims.surplus).await;
+        self.board.take_suspects().into_iter().for_each(|run| claims.suspects.remember(run));
         self.drive_suspects(lease, claims).await;
         let in_vain = claims.suspects.is_resting() && !polled;
         if !claims.suspects.excludes_others() && !in_vain {
@@ -74,6 +76,10 @@ impl Node {
             match self.store.claim(claim).await {
                 Ok(claimed) => {
                     claims.ids.next();
+                    if self.board.lease() != Some(lease) {
+                        // It was over before the answer came: these may be somebody else's by now.
+                        return;
+                    }
                     let taken = claimed.len();
                     let (suspects, others): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
                     self.hand_over(others);
@@ -86,6 +92,9 @@ impl Node {
                 }
                 Err(error) => {
                     // The same id again: whatever this one took is given again.
+                    if planted!("claim-renamed-when-repeated") {
+                        claims.ids.next();
+                    }
                     tracing::warn!(%error, "runs could not be claimed; they are looked for again");
                     return;
                 }
@@ -128,6 +137,9 @@ impl Node {
         match self.store.claim(Claim { lease, id: ids.current(), limit: 1, pick, serves }).await {
             Ok(claimed) => {
                 ids.next();
+                if self.board.lease() != Some(lease) {
+                    return;
+                }
                 if claimed.iter().any(is_suspect) {
                     self.board.suspect_begins();
                 }
@@ -138,21 +150,24 @@ impl Node {
         }
     }
 
-    pub(super) fn hand_over(&self, claimed: Vec<Claimed>) {
+    fn hand_over(&self, claimed: Vec<Claimed>) {
         self.board.driven_more(claimed.len());
-        for claimed in claimed {
-            let run = claimed.run.clone();
-            if !self.drivers.send(&run, Command::Drive(vec![claimed])) {
-                // The engine is gone, and its lease goes with it.
-                self.board.left(&run);
-            }
+        claimed.into_iter().for_each(|claimed| self.give_to_driver(claimed));
+    }
+
+    /// Hands over a run that is counted already.
+    pub(super) fn give_to_driver(&self, claimed: Claimed) {
+        let run = claimed.run.clone();
+        if !self.drivers.send(&run, Command::Drive(vec![claimed])) {
+            // The engine is gone, and its lease goes with it.
+            self.board.left(&run);
         }
     }
 }
 
 /// Whether a run must be driven alone.
-fn is_suspect(claimed: &Claimed) -> bool {
-    claimed.tries >= TRIES_ALONE
+pub(super) fn is_suspect(claimed: &Claimed) -> bool {
+    claimed.tries >= TRIES_ALONE && !planted!("suspect-driven-with-others")
 }
 
 /// Names for claims: a new one for each that was answered.

@@ -2,19 +2,16 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use outlast_core::id::{ClaimId, LeaseId, RunKey};
-use outlast_store::{Claim, Claimed, Pick, RunView, StoreError, Trouble};
+use outlast_store::{RunView, StoreError, Trouble};
 use tokio::sync::oneshot;
 
+use super::asking::{ASKS_MAX, Asker, Asking};
+use super::claims::is_suspect;
 use super::{Node, Stage};
 use crate::driver::{Command, Inspected};
-
-/// How often a claim is tried before whoever asked is told that it did not work, and how long to wait in between.
-const CLAIM_TRIES_MAX: u32 = 5;
-const CLAIM_AGAIN: Duration = Duration::from_millis(100);
 
 /// What became of a run that was to be driven once.
 pub(crate) enum Once {
@@ -34,23 +31,30 @@ impl Node {
             let message = "this engine has no lease at the moment".to_owned();
             return lease.ok_or(StoreError::Unavailable { trouble: Trouble::Busy, message });
         }
-        let _one_at_a_time = self.holding.lock().await;
+        let mut held_until = self.held_until.lock().await;
         // Nobody else says that this code is there.
         self.announce().await;
-        let Some(lease) = self.board.lease() else { return self.register().await };
-        match self.store.renew(lease, self.lease).await {
-            Ok(renewed) => {
-                self.time.observe(renewed.now);
-                Ok(lease)
-            }
-            // Nobody called for a while. Whatever was driven meanwhile may belong to somebody else by now.
-            Err(StoreError::LeaseLapsed { .. }) => {
-                self.board.set_lease(None);
-                self.drivers.tell_all(|| Command::LeaseLost);
-                self.register().await
-            }
-            Err(error) => Err(error),
+        let until = self.after(self.lease);
+        let held = match self.board.lease() {
+            None => self.register().await.map(|lease| lease.id),
+            Some(lease) => match self.store.renew(lease, self.lease).await {
+                Ok(renewed) => {
+                    self.time.observe(renewed.now);
+                    Ok(lease)
+                }
+                // Nobody called for a while. Whatever was driven meanwhile may belong to somebody else by now.
+                Err(StoreError::LeaseLapsed { .. }) => {
+                    self.board.set_lease(None);
+                    self.drivers.tell_all(|| Command::LeaseLost);
+                    self.register().await.map(|lease| lease.id)
+                }
+                Err(error) => Err(error),
+            },
+        };
+        if held.is_ok() {
+            *held_until = until;
         }
+        held
     }
 
     /// Ends the lease of an engine without loops.
@@ -72,15 +76,23 @@ impl Node {
         let (reply, answer) = oneshot::channel();
         let host = Arc::clone(self.time.host());
         host.spawn(Box::pin(async move {
-            let once = self.until_it_rests(&run, next_claim).await;
-            let _ = reply.send(once);
+            let mut asker = Asker::new(reply);
+            let once = self.until_it_rests(&run, next_claim, &mut asker).await;
+            asker.tell(once);
         }));
         answer.await.ok()
     }
 
-    async fn until_it_rests(&self, run: &RunKey, next_claim: impl Fn() -> ClaimId) -> Result<Once, StoreError> {
+    async fn until_it_rests(
+        &self,
+        run: &RunKey,
+        next_claim: impl Fn() -> ClaimId,
+        asker: &mut Asker,
+    ) -> Result<Once, StoreError> {
+        let mut vain = 0;
         loop {
-            if *self.stage.borrow() != Stage::Running {
+            // Whoever asked was told what happened meanwhile: they ask again, or not.
+            if *self.stage.borrow() != Stage::Running || asker.is_told() {
                 return Ok(Once::Stopping);
             }
             let lease = self.hold_lease().await?;
@@ -89,33 +101,32 @@ impl Node {
             self.board.somebody_woken();
             // Before it is handed over, so that it is not missed.
             let left = self.board.await_left(run);
-            if let Some(claimed) = self.claim_run(run, lease, next_claim()).await? {
-                self.hand_over(vec![claimed]);
-                self.attend(left).await;
+            let asking = Asking { run, lease, id: next_claim() };
+            if let Some(claimed) = self.claim_run(&asking, asker).await? {
+                if is_suspect(&claimed) {
+                    self.board.driven_one_less();
+                    self.drive_alone(&asking, claimed, next_claim(), asker).await?;
+                } else {
+                    self.give_to_driver(claimed);
+                    self.attend(left).await;
+                }
                 // Something may have come for it while its turn ended.
                 continue;
             }
             let view = self.store.get(run.clone()).await?;
             match view.owner {
                 None => return Ok(Once::Stands(Box::new(view))),
-                Some(owner) if owner == lease && self.is_driven_here(run).await => self.attend(left).await,
-                Some(owner) => return Ok(Once::Held(owner)),
-            }
-        }
-    }
-
-    async fn claim_run(&self, run: &RunKey, lease: LeaseId, id: ClaimId) -> Result<Option<Claimed>, StoreError> {
-        let mut tries = 1;
-        loop {
-            let (pick, serves) = (Pick::Run(run.clone()), self.registry.serves());
-            match self.store.claim(Claim { lease, id, limit: 1, pick, serves }).await {
-                Ok(mut claimed) => return Ok(claimed.pop()),
-                // The same id again: if only the reply was lost, what it took is given again.
-                Err(error) if error.is_retryable() && tries < CLAIM_TRIES_MAX => {
-                    tries += 1;
-                    self.time.host().sleep_until(self.after(CLAIM_AGAIN)).await;
+                Some(owner) if owner != lease => return Ok(Once::Held(owner)),
+                Some(_) if self.is_driven_here(run).await => self.attend(left).await,
+                // Claimed here and not driven yet: whoever claimed it has not got the reply.
+                Some(_) if vain == 2 * ASKS_MAX => {
+                    let message = format!("{run} was claimed by this engine and the reply was lost; ask again later");
+                    return Err(StoreError::Unavailable { trouble: Trouble::Busy, message });
                 }
-                Err(error) => return Err(error),
+                Some(_) => {
+                    vain += 1;
+                    self.pause_after(vain).await;
+                }
             }
         }
     }
@@ -127,7 +138,7 @@ impl Node {
     }
 
     /// Waits until a run is no longer driven. Where no loop does, keeps the lease, fires timers and looks for wakes.
-    async fn attend(&self, mut left: oneshot::Receiver<()>) {
+    pub(super) async fn attend(&self, mut left: oneshot::Receiver<()>) {
         if self.looping {
             let mut stage = self.stage.clone();
             select(left, pin!(stage.wait_for(|stage| *stage == Stage::Stopped))).await;

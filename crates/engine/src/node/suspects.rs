@@ -13,10 +13,10 @@ use outlast_core::id::RunKey;
 use crate::board::Board;
 
 /// How long others are kept out, at most, until those that are driven have left.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long others are kept out, at most, while suspects are driven one by one. One that has done nothing wrong for so
 /// long is driven on with the others.
-const SESSION: Duration = Duration::from_secs(60);
+pub(super) const SESSION: Duration = Duration::from_secs(60);
 /// How long others come first after that.
 const REST: Duration = Duration::from_secs(60);
 /// Names kept; others are found again when they are claimed again.

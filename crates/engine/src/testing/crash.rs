@@ -136,16 +136,16 @@ fn story<T>(
         Some(plan) => FaultStore::new(store.clone(), plan),
         None => FaultStore::counting(store.clone()),
     };
-    let faulty = Arc::new(faulty);
-    let (builder, group) = world.engine_behind(Arc::clone(&faulty));
-    let builder = register(builder);
+    let process = world.process_behind(faulty);
+    let faulty = process.faults();
+    let builder = register(process.engine());
     let first = world.block_on(async {
         let play = pin!(async {
             let engine = builder.start().await.ok()?;
             client(engine).await
         });
         // A call that fails without being applied is not a crash by itself: here it is.
-        let died = pin!(died(&faulty));
+        let died = pin!(died(faulty));
         match select(play, died).await {
             Either::Left((ended, _)) => ended,
             Either::Right(_) => None,
@@ -156,7 +156,7 @@ fn story<T>(
     if !landed {
         return Told { ended: first, landed, call };
     }
-    world.kill(group);
+    process.crash();
     let second = register(world.engine_on(store));
     let ended = world.block_on(async {
         let engine = second.start().await.ok()?;

@@ -8,8 +8,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use outlast_store::ManualClock;
+use outlast_store::faults::Timer;
 use tokio::runtime::Handle;
 
+use super::own::Own;
 use crate::host::{Host, LocalFuture, MakeDriver, SendFuture};
 
 /// A task's number. The future of `block_on` is 0.
@@ -29,11 +31,18 @@ pub(super) struct Core {
 #[derive(Default)]
 struct State {
     ready: VecDeque<TaskNo>,
-    /// Tasks to begin, with the group they belong to.
-    incoming: Vec<(u64, Birth)>,
-    sleepers: BTreeMap<(Duration, u64), Waker>,
+    /// Tasks to begin, with the process they belong to.
+    incoming: Vec<(Arc<Own>, Birth)>,
+    /// Who sleeps until when, by the world's clock, and of which process.
+    sleepers: BTreeMap<(Duration, u64), (u64, Waker)>,
     last_sleeper: u64,
     elapsed: Duration,
+    /// How far the store's clock has jumped, in milliseconds.
+    jumped: i64,
+    /// The chance with which the next task is chosen; without it, who is ready first goes on first.
+    order: Option<u64>,
+    /// A hash of everything that was decided so far.
+    trace: u64,
 }
 
 /// How a task begins.
@@ -87,12 +96,72 @@ impl Core {
         self.something.notify_all();
     }
 
+    /// Takes the task that goes on next.
     pub(super) fn next_ready(&self) -> Option<TaskNo> {
-        self.state().ready.pop_front()
+        let mut state = self.state();
+        let ready = state.ready.len() as u64;
+        let place = match &mut state.order {
+            Some(order) if ready > 1 => usize::try_from(next(order) % ready).unwrap_or(0),
+            Some(_) | None => 0,
+        };
+        state.ready.remove(place)
     }
 
-    pub(super) fn take_incoming(&self) -> Vec<(u64, Birth)> {
+    /// From now on, who goes on next is a matter of chance.
+    pub(super) fn shuffle(&self, seed: u64) {
+        self.state().order = Some(seed);
+    }
+
+    /// Notes that a task goes on now.
+    pub(super) fn note(&self, task: TaskNo) {
+        let mut state = self.state();
+        let nanos = u64::try_from(state.elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let decided = mix(state.trace.wrapping_add(GAMMA) ^ task);
+        state.trace = mix(decided.wrapping_add(nanos));
+    }
+
+    pub(super) fn trace(&self) -> u64 {
+        self.state().trace
+    }
+
+    /// Runs a task beside everything else.
+    pub(super) fn begin(&self, own: &Arc<Own>, birth: Birth) {
+        self.state().incoming.push((Arc::clone(own), birth));
+        self.something.notify_all();
+    }
+
+    pub(super) fn take_incoming(&self) -> Vec<(Arc<Own>, Birth)> {
         std::mem::take(&mut self.state().incoming)
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.state().elapsed
+    }
+
+    pub(super) fn sleep_until(self: &Arc<Self>, own: &Arc<Own>, until: Duration) -> Sleep {
+        Sleep { core: Arc::clone(self), own: Arc::clone(own), until, place: None }
+    }
+
+    /// A process's clock runs at another rate: whoever sleeps by it looks at it again.
+    pub(super) fn drift(&self, own: &Own, per_mille: i32) {
+        let mut state = self.state();
+        own.drift(per_mille, state.elapsed);
+        let woken: Vec<Waker> =
+            state.sleepers.extract_if(.., |_, (of, _)| *of == own.number).map(|(_, (_, waker))| waker).collect();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The store's clock jumps.
+    pub(super) fn jump(&self, millis: i64) {
+        let mut state = self.state();
+        state.jumped = state.jumped.saturating_add(millis);
+        self.set_clock(&state);
+    }
+
+    fn set_clock(&self, state: &State) {
+        let millis = i64::try_from(state.elapsed.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
+        self.clock.set(self.begin.saturating_add(millis).saturating_add(state.jumped));
     }
 
     /// Waits, in real time, for a wake from another thread; whether one came.
@@ -110,13 +179,12 @@ impl Core {
         let mut state = self.state();
         let Some((&(until, _), _)) = state.sleepers.first_key_value() else { return false };
         state.elapsed = state.elapsed.max(until);
-        let millis = i64::try_from(state.elapsed.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
-        self.clock.set(self.begin.saturating_add(millis));
+        self.set_clock(&state);
         let after = (state.elapsed + Duration::from_nanos(1), 0);
         let later = state.sleepers.split_off(&after);
         let due = std::mem::replace(&mut state.sleepers, later);
         drop(state);
-        due.into_values().for_each(Waker::wake);
+        due.into_values().for_each(|(_, waker)| waker.wake());
         true
     }
 
@@ -124,13 +192,25 @@ impl Core {
         Waker::from(Arc::new(TaskWaker { core: Arc::clone(self), task }))
     }
 
-    /// SplitMix64: the same numbers for the same seed.
+    /// The same numbers for the same seed.
     fn draw(&self) -> u64 {
-        let mut z = self.random.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        mix(self.random.fetch_add(GAMMA, Ordering::Relaxed))
     }
+}
+
+/// The step of SplitMix64.
+const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The next number of SplitMix64.
+pub(super) fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(GAMMA);
+    mix(*state)
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 struct TaskWaker {
@@ -144,29 +224,31 @@ impl Wake for TaskWaker {
     }
 }
 
-/// A world's host for one engine: its tasks form a group, which can be killed.
+/// A world's host for one process: what it runs ends when the process does.
 pub(super) struct WorldHost {
     pub(super) core: Arc<Core>,
-    pub(super) group: u64,
+    pub(super) own: Arc<Own>,
 }
 
 impl Host for WorldHost {
     fn elapsed(&self) -> Duration {
-        self.core.state().elapsed
+        self.own.elapsed(self.core.elapsed())
     }
 
     fn sleep_until(&self, until: Duration) -> SendFuture {
-        Box::pin(Sleep { core: Arc::clone(&self.core), until, place: None })
+        Box::pin(self.core.sleep_until(&self.own, until))
     }
 
     fn spawn(&self, future: SendFuture) {
-        self.core.state().incoming.push((self.group, Birth::Future(future)));
-        self.core.something.notify_all();
+        self.core.begin(&self.own, Birth::Future(future));
     }
 
     fn spawn_driver(&self, _name: String, make: MakeDriver) {
-        self.core.state().incoming.push((self.group, Birth::Driver(make)));
-        self.core.something.notify_all();
+        self.core.begin(&self.own, Birth::Driver(make));
+    }
+
+    fn hears(&self) -> bool {
+        !self.own.is_deaf()
     }
 
     fn random(&self) -> u128 {
@@ -178,10 +260,25 @@ impl Host for WorldHost {
     }
 }
 
-struct Sleep {
+/// The time between a process and its store: the world's, whatever becomes of the process.
+impl Timer for WorldHost {
+    fn sleep(&self, duration: Duration) -> SendFuture {
+        let until = Host::elapsed(self).saturating_add(duration);
+        Host::sleep_until(self, until)
+    }
+
+    fn spawn(&self, future: SendFuture) {
+        Host::spawn(self, future);
+    }
+}
+
+pub(super) struct Sleep {
     core: Arc<Core>,
+    own: Arc<Own>,
+    /// By the clock of its process.
     until: Duration,
-    place: Option<u64>,
+    /// Where it is among those who sleep.
+    place: Option<(Duration, u64)>,
 }
 
 impl Future for Sleep {
@@ -190,15 +287,23 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let core = Arc::clone(&self.core);
         let mut state = core.state();
-        if state.elapsed >= self.until {
+        if self.own.elapsed(state.elapsed) >= self.until {
             return Poll::Ready(());
         }
-        let place = self.place.unwrap_or_else(|| {
-            state.last_sleeper += 1;
-            state.last_sleeper
-        });
-        self.place = Some(place);
-        state.sleepers.insert((self.until, place), context.waker().clone());
+        // The clock it sleeps by may run at another rate than before.
+        let until = self.own.world(self.until);
+        let number = self.place.map_or_else(
+            || {
+                state.last_sleeper += 1;
+                state.last_sleeper
+            },
+            |(_, number)| number,
+        );
+        let place = (until, number);
+        if let Some(before) = self.place.replace(place).filter(|before| *before != place) {
+            state.sleepers.remove(&before);
+        }
+        state.sleepers.insert(place, (self.own.number, context.waker().clone()));
         Poll::Pending
     }
 }
@@ -206,7 +311,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(place) = self.place {
-            self.core.state().sleepers.remove(&(self.until, place));
+            self.core.state().sleepers.remove(&place);
         }
     }
 }

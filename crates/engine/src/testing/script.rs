@@ -139,7 +139,8 @@ impl Scene {
             }
             Scene::Control { control, reason } => {
                 let meta = ControlMeta { reason: reason.clone(), ..ControlMeta::default() };
-                Delivery::Control { run, control: *control, id, meta: Some(crate::client::encode(&meta)?) }
+                let meta = Some(crate::client::encode(&meta)?);
+                Delivery::Control { run, control: *control, id, meta, child_of: None }
             }
             Scene::Then(_) => return Err(EngineError::Invalid("this is not delivered".to_owned())),
         })

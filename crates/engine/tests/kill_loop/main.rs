@@ -86,7 +86,7 @@ async fn answer_all(engine: &Engine) {
     }
     loop {
         for n in 0..LENGTH {
-            if answers.approve(&format!("__approve-{n}"), true, Some("Ada"), None).await.is_ok() {
+            if answers.approve(&format!("__approve-{n}"), true).by("Ada").await.is_ok() {
                 println!("ack approve __approve-{n}");
             }
         }

@@ -34,8 +34,8 @@ fn a_second_answer_is_lost_and_the_first_one_stands() {
         assert_eq!(code(handle.signal_to("first", "word", &8, "two").await), "signal_lost");
         assert_eq!(code(handle.signal_to("first", "word", &7, "one").await), "", "the same id again is a success");
         scene.pass(seconds(1)).await;
-        handle.approve("ship", true, None, None).await.unwrap();
-        assert_eq!(code(handle.approve("ship", false, None, None).await), "approval_lost");
+        handle.approve("ship", true).await.unwrap();
+        assert_eq!(code(handle.approve("ship", false).await), "approval_lost");
         assert_eq!(run.result::<u32>().await.unwrap(), 7);
         assert_eq!(code(handle.signal("word", &9, "three").await), "signal_lost", "the run has ended");
         assert_eq!(code(handle.signal_to("first", "word", &7, "one").await), "", "also after its end");
@@ -57,7 +57,7 @@ fn a_deleted_run_is_lost() {
         assert_eq!(code(handle.pauses().await), "run_lost");
         assert_eq!(code(handle.explain().await), "run_lost");
         assert_eq!(code(handle.signal("word", &7, "s").await), "run_lost");
-        assert_eq!(code(handle.approve("ship", true, None, None).await), "run_lost");
+        assert_eq!(code(handle.approve("ship", true).await), "run_lost");
         assert_eq!(code(handle.cancel("enough").await), "run_lost");
         assert_eq!(code(handle.terminate("enough").await), "run_lost");
         assert_eq!(code(handle.fork(0).await), "run_lost");

@@ -135,7 +135,7 @@ fn a_replay_writes_no_start_again() {
         let run = engine.start("w", &()).id("a").await.unwrap();
         scene.pass(seconds(10)).await;
         engine.run("a").unwrap().signal("go", &(), "s").await.unwrap();
-        engine.run("a").unwrap().approve("ok", true, None, None).await.unwrap();
+        engine.run("a").unwrap().approve("ok", true).await.unwrap();
         run.result::<()>().await.unwrap();
         let kinds = kinds(&engine, "a").await;
         let count = |name: &str| kinds.iter().filter(|kind| **kind == name).count();

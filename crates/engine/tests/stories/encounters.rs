@@ -38,7 +38,7 @@ fn an_answer_that_was_acknowledged_wins_against_a_step_that_is_not_recorded() {
             scene.pass(seconds(1)).await;
             // The engine has no time between the two.
             open.send(()).unwrap();
-            engine.run("a").unwrap().approve("ok", true, Some("ann"), None).await.unwrap();
+            engine.run("a").unwrap().approve("ok", true).by("ann").await.unwrap();
             assert_eq!(run.result::<String>().await.unwrap(), "the decision");
             assert!(kinds(&engine, "a").await.contains(&"APPROVAL_RESOLVED"));
         });
@@ -61,7 +61,7 @@ fn a_signal_that_was_aimed_at_the_wrong_thing_does_not_keep_a_run_from_going_on(
         handle.signal_to("later", "word", "seven", "2").await.unwrap();
         scene.pass(seconds(20)).await;
         assert_eq!(status(&engine, "a").await, Status::Waiting);
-        handle.approve("ok", true, None, None).await.unwrap();
+        handle.approve("ok", true).await.unwrap();
         handle.signal("number", &7, "3").await.unwrap();
         assert_eq!(run.result::<(bool, u32)>().await.unwrap(), (true, 7));
     });

@@ -99,7 +99,7 @@ async fn help(scene: &Scene, engine: &Engine, run: &str, log: &Log, token: Optio
         for awaited in handle.awaiting().await.unwrap() {
             let Awaited::Wait { key, kind, answered: false, .. } = awaited else { continue };
             match kind {
-                WaitKind::Approval => assert!(handle.approve(key.as_str(), true, None, None).await.is_ok()),
+                WaitKind::Approval => assert!(handle.approve(key.as_str(), true).await.is_ok()),
                 WaitKind::Callback => {
                     let token = log.token(run).or(token.map(str::to_owned)).expect("somebody knows the token");
                     handle.resolve_callback(key.as_str(), &token, &5).await.unwrap();
@@ -218,7 +218,7 @@ fn what_is_open_at_the_cut_is_issued_again_and_listed() {
         assert_eq!(stranger.code(), "not_found", "the new token is not the original's");
         let fork = engine.run("b").unwrap();
         fork.resolve_callback("back", &token, &10).await.unwrap();
-        fork.approve("ship", true, None, None).await.unwrap();
+        fork.approve("ship", true).await.unwrap();
         scene.pass(seconds(60)).await;
         assert_eq!(status(&engine, "b").await, Status::Waiting, "signals in the mailbox are not copied");
         fork.signal("word", &100, "s").await.unwrap();

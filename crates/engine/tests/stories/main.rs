@@ -1,24 +1,31 @@
 //! Stories about code workflows, told in virtual time.
 
 mod answers;
+mod between;
 mod check;
 mod codes;
 mod control;
 mod coordinator;
 mod crashes;
 mod drive_once;
+mod drive_once_alone;
 mod encounters;
 mod explain;
 mod family;
 mod fork;
+mod found;
 mod heartbeats;
 mod kit;
 mod limits;
 mod misfits;
 mod pauses;
+mod processes;
+mod refused;
 mod reliability;
 mod replay;
+mod requests;
 mod resume;
+mod simulation;
 mod steps;
 mod support;
 mod terminate;

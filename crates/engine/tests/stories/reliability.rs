@@ -1,7 +1,10 @@
 //! Failures of systems like this one, as stories: the rows of the reliability catalogue that are about the engine. Each is
 //! told, like every story, with programs kept, dropped and evicted at random.
 
+mod children;
+mod clocks;
 mod generations;
+mod payloads;
 mod races;
 mod signals;
 mod timers;

@@ -33,7 +33,7 @@ fn the_log_of_the_seed_is_the_log_of_the_run() {
         scene.pass(seconds(1)).await;
         engine.run("a").unwrap().signal("payment", &json!({ "amount": 42 }), "evt-1").await.unwrap();
         scene.pass(seconds(1)).await;
-        engine.run("a").unwrap().approve("review", true, Some("ann"), None).await.unwrap();
+        engine.run("a").unwrap().approve("review", true).by("ann").await.unwrap();
         assert_eq!(run.result::<Value>().await.unwrap(), json!({ "ok": true }));
         let log = testing::journal(&engine.run("a").unwrap()).await.unwrap();
         // As the seed has it; the rest is in the file.
@@ -135,7 +135,7 @@ fn a_run_that_waits_says_for_what() {
         };
         assert_eq!((key.as_str(), assignee.as_deref()), ("__approve-0", Some("ops")));
         assert_eq!(meta.as_deref(), Some(&br#"{"title":"Ship it?"}"#[..]));
-        engine.run("a").unwrap().approve("__approve-0", false, None, Some("not today")).await.unwrap();
+        engine.run("a").unwrap().approve("__approve-0", false).feedback("not today").await.unwrap();
         assert!(!run.result::<bool>().await.unwrap(), "a no is a decision");
     });
 }

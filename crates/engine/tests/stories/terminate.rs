@@ -59,7 +59,7 @@ fn a_paused_run_is_terminated_though_an_answer_waits_in_its_inbox() {
         engine.run("a").unwrap().pause("lunch").await.unwrap();
         scene.pass(seconds(1)).await;
         assert_eq!(status(&engine, "a").await, Status::Paused);
-        engine.run("a").unwrap().approve("ship", true, None, None).await.unwrap();
+        engine.run("a").unwrap().approve("ship", true).await.unwrap();
         engine.run("a").unwrap().terminate("enough").await.unwrap();
         assert_eq!(run.result::<()>().await.unwrap_err().code(), "aborted");
         ended_by_terminate(scene, &engine, "a", "enough").await;

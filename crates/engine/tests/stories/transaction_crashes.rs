@@ -185,7 +185,7 @@ fn a_cancel_lets_a_transaction_that_has_begun_end_first() {
         let run = engine.start("guarded", &()).id("a").await.unwrap();
         outside.has_begun().await;
         let handle = engine.run("a").unwrap();
-        let mut cancel = pin!(handle.cancel("enough"));
+        let mut cancel = pin!(handle.cancel("enough").into_future());
         // Asked for while the transaction is under way.
         assert!(futures_util::poll!(cancel.as_mut()).is_pending());
         outside.end.send(()).unwrap();
@@ -207,7 +207,7 @@ fn a_pause_lets_a_transaction_that_has_begun_end_first() {
         engine.start("guarded", &()).id("a").await.unwrap();
         outside.has_begun().await;
         let handle = engine.run("a").unwrap();
-        let mut pause = pin!(handle.pause("lunch"));
+        let mut pause = pin!(handle.pause("lunch").into_future());
         assert!(futures_util::poll!(pause.as_mut()).is_pending());
         outside.end.send(()).unwrap();
         pause.await.unwrap();

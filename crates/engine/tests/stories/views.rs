@@ -143,7 +143,7 @@ fn a_waiting_run_shows_what_it_awaits() {
         };
         assert_eq!((key.as_str(), assignee.as_deref()), ("ship", Some("ops")));
         assert_eq!(*timer, Awaited::Timer { key: key.clone(), kind: TimerKind::Timeout, due });
-        engine.run("a").unwrap().approve("ship", true, None, None).await.unwrap();
+        engine.run("a").unwrap().approve("ship", true).await.unwrap();
         engine.run("a").unwrap().result::<bool>().await.unwrap();
         assert_eq!(pauses(&engine).await, Pauses::default(), "an approval is no pause point");
         assert_eq!(engine.run("a").unwrap().awaiting().await.unwrap(), []);

@@ -1,7 +1,7 @@
 //! Children: created with their parent's commit, and their end told to the generation that started them.
 
-use outlast_core::commit::{InboxKind, NewRun, Owner, Parent, Status};
-use outlast_core::id::{ClaimId, Fence, Generation, RunId};
+use outlast_core::commit::{Control, Delivery, InboxKind, NewRun, Opener, Owner, Parent, Status};
+use outlast_core::id::{ClaimId, Fence, Generation, RunId, RunKey};
 
 use super::scene::*;
 use crate::{Awaited, CommitError, Created, Delivered, Rejection};
@@ -25,6 +25,7 @@ super::stories! {
     detached_child_is_not_awaited,
     parent_that_ended_awaits_no_child,
     cancel_of_a_parent_reaches_its_child_with_the_commit,
+    cancel_of_a_parent_is_for_the_run_its_operation_started_and_for_nobody_else,
     commit_into_another_namespace_is_rejected,
     grandchildren_know_their_parent,
 }
@@ -225,6 +226,32 @@ async fn cancel_of_a_parent_reaches_its_child_with_the_commit(s: Scene<'_>) {
     let commit = parent.commit().event("cancelled").deliver(cancel).finish();
     assert_eq!(s.apply(&mut parent, commit).await.delivered, [Delivered::Delivered]);
     assert!(s.view(&child.run).await.ready);
+    assert_eq!(s.inbox(&child.run).await[0].kind, InboxKind::Cancel);
+}
+
+async fn cancel_of_a_parent_is_for_the_run_its_operation_started_and_for_nobody_else(s: Scene<'_>) {
+    let (parent, mut child) = family(&s).await;
+    let commit = child.commit().event("waits").suspend();
+    s.apply(&mut child, commit).await;
+    s.create(new_run(&run("stranger"))).await;
+    let close = |to: &RunKey, generation, operation: &str| Delivery::Control {
+        run: to.clone(),
+        control: Control::Cancel,
+        id: id(&format!("close {generation} {operation}")),
+        meta: None,
+        child_of: Some(Opener { run: parent.run.id.clone(), generation: Generation(generation), key: key(operation) }),
+    };
+    let nobody = [
+        close(&run("stranger"), 0, "ship"),
+        close(&child.run, 1, "ship"),
+        close(&child.run, 0, "other"),
+        close(&parent.run, 0, "ship"),
+    ];
+    for delivery in nobody {
+        assert_eq!(s.deliver(delivery.clone()).await, Delivered::NotFound, "{delivery:?}");
+    }
+    assert!(s.inbox(&run("stranger")).await.is_empty() && s.inbox(&child.run).await.is_empty());
+    assert_eq!(s.deliver(close(&child.run, 0, "ship")).await, Delivered::Delivered);
     assert_eq!(s.inbox(&child.run).await[0].kind, InboxKind::Cancel);
 }
 

@@ -2,7 +2,7 @@
 
 use outlast_core::commit::{NewRun, NewWait, Snapshot, StandaloneTask, TaskOutcome, WaitKind};
 use outlast_core::id::{AttributeName, Index, ScheduleId};
-use outlast_core::limits::{ATTRIBUTE_BYTES_MAX, TEXT_BYTES_MAX};
+use outlast_core::limits::{ATTRIBUTE_BYTES_MAX, EVENT_META_BYTES_SPARE, TEXT_BYTES_MAX};
 use outlast_core::record::Record;
 
 use super::scene::*;
@@ -13,7 +13,7 @@ super::stories! {
     small limits:
     input_at_the_limit_passes_and_one_byte_more_does_not,
     event_at_the_limit_passes_and_one_byte_more_does_not,
-    event_meta_counts_against_the_limit,
+    event_meta_has_room_beyond_the_limit_and_is_limited_too,
     commit_of_so_many_events_passes_and_one_more_does_not,
     history_is_limited_like_a_commit,
     signal_at_the_limit_passes_and_one_byte_more_does_not,
@@ -103,13 +103,24 @@ async fn event_at_the_limit_passes_and_one_byte_more_does_not(s: Scene<'_>) {
     assert_eq!(s.view(&held.run).await.next, Index(3), "the run goes on");
 }
 
-async fn event_meta_counts_against_the_limit(s: Scene<'_>) {
-    let held = s.own("a").await;
-    let heavy = Record { meta: Some(bytes("1234")), ..event("12345") };
-    let refused = s.commit(held.commit().change(|commit| commit.events.push(heavy))).await.unwrap_err();
-    assert!(matches!(refused, CommitError::Rejected(Rejection::Limit(_))), "{refused}");
-    let fits = Record { meta: Some(bytes("1234")), ..event("1234") };
-    assert!(s.commit(held.commit().change(|commit| commit.events.push(fits))).await.is_ok());
+/// What was accepted at the limit must be recordable, with the names and ids around it: so meta has a limit of its own.
+async fn event_meta_has_room_beyond_the_limit_and_is_limited_too(s: Scene<'_>) {
+    let mut held = s.own("a").await;
+    let room = 8 + EVENT_META_BYTES_SPARE;
+    let with_meta = |held: &Held, size| {
+        let record = Record { meta: Some(bytes(&"m".repeat(size))), ..event("12345678") };
+        held.commit().change(|commit| commit.events.push(record))
+    };
+    for size in [room - 1, room] {
+        let commit = with_meta(&held, size);
+        s.apply(&mut held, commit).await;
+    }
+    let refused = s.commit(with_meta(&held, room + 1)).await.unwrap_err();
+    assert!(
+        matches!(&refused, CommitError::Rejected(Rejection::Limit(l)) if l.found == room + 1 && l.limit == room),
+        "{refused}"
+    );
+    assert_eq!(s.view(&held.run).await.next, Index(2), "and nothing of it is there");
 }
 
 async fn commit_of_so_many_events_passes_and_one_more_does_not(s: Scene<'_>) {

@@ -135,7 +135,7 @@ pub(super) fn beat(run: &RunKey, operation: &str, token: Option<&str>) -> Delive
 }
 
 pub(super) fn control(run: &RunKey, control: Control, as_id: &str) -> Delivery {
-    Delivery::Control { run: run.clone(), control, id: id(as_id), meta: None }
+    Delivery::Control { run: run.clone(), control, id: id(as_id), meta: None, child_of: None }
 }
 
 /// The end of a child, as its last commit carries it.

@@ -1,13 +1,16 @@
+mod windows;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-use outlast_core::commit::{Ending, Owner, Then};
-use outlast_core::id::{ClaimId, Fence, Index, RunId, Version, WorkflowName};
+use outlast_core::commit::{Commit, Ending, NewRun, Owner, Status, Then};
+use outlast_core::id::{ClaimId, Fence, Index, LeaseId, Namespace, NodeId, RunId, Version, WorkflowName};
 use outlast_core::limits::Limits;
+use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 
 use super::*;
-use crate::{Clock, ManualClock, MemoryStore};
+use crate::{Clock, CommitError, ManualClock, MemoryStore, StoreError, Trouble};
 
 fn block_on<T>(story: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(story)
@@ -164,5 +167,29 @@ fn a_crashing_commit_is_applied_and_its_sender_never_learns() {
         let Err(CommitError::Unknown(txn)) = store.commit(vec![finish(&run)]).await.remove(0) else { panic!() };
         assert!(store.resolve(txn).await.is_err());
         assert_eq!(inner.get(run).await.unwrap().status, Status::Completed);
+    });
+}
+
+#[test]
+fn a_process_that_dies_before_its_call_leaves_nothing_behind() {
+    block_on(async {
+        let inner = memory();
+        let run = held(&*inner, "a").await;
+        let store = FaultStore::new(inner.clone(), plan(0, Fault::NotAppliedThenCrash));
+        assert!(store.commit(vec![finish(&run)]).await.remove(0).is_err());
+        assert!(store.has_crashed() && store.get(run.clone()).await.is_err());
+        assert_ne!(inner.get(run).await.unwrap().status, Status::Completed);
+    });
+}
+
+#[test]
+fn a_fault_can_wait_for_a_call_of_some_name() {
+    block_on(async {
+        let store = FaultStore::counting(memory());
+        store.plan_next_of("sweep", 1, Fault::AppliedThenError);
+        assert!(store.namespaces().await.is_ok() && store.sweep(1).await.is_ok() && store.namespaces().await.is_ok());
+        assert!(store.sweep(1).await.is_err(), "the second of this name");
+        assert!(store.sweep(1).await.is_ok());
+        assert_eq!(store.landed(), 1);
     });
 }

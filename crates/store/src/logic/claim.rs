@@ -3,6 +3,7 @@
 use outlast_core::commit::Status;
 use outlast_core::id::{Fence, Generation, Index, LeaseId, RunKey};
 use outlast_core::limits::TRIES_MAX;
+use outlast_core::planted;
 use outlast_core::time::Timestamp;
 
 use super::{Halt, live_row, refuse};
@@ -43,7 +44,7 @@ pub(crate) fn take_over(rows: &mut dyn Rows, run: &RunRow, claim: &Claim) -> Res
     // that a run that kills every driver parks, whatever became of their leases.
     // A seizure is no try, and gets a poisonous run too: how else could it be terminated or repaired?
     let seize = matches!(claim.pick, Pick::Seize(_));
-    if run.owner.is_some() && !seize {
+    if run.owner.is_some() && !seize && !planted!("poison-not-counted") {
         after.tries = run.tries.saturating_add(1);
     }
     if after.tries >= TRIES_MAX && !seize {

@@ -7,6 +7,7 @@ use outlast_core::commit::{
 };
 use outlast_core::id::{InboxId, Index, Key, Namespace};
 use outlast_core::limits::Limits;
+use outlast_core::planted;
 
 use super::{Halt, claim, create, deliver, live_row, refuse, task};
 use crate::api::{Committed, Created, Delivered, TaskState};
@@ -64,7 +65,7 @@ fn not_applied(halt: Halt<StoreError>) -> Halt<CommitError> {
 fn check_limits(commit: &Commit, limits: &Limits) -> Result<(), Rejection> {
     limits.check_events(commit.events.len())?;
     for event in &commit.events {
-        limits.check_payload("an event", event.payload_bytes())?;
+        limits.check_event(event)?;
     }
     check_texts(commit, limits)?;
     for task in &commit.tasks {
@@ -103,7 +104,7 @@ fn owned(rows: &mut dyn Rows, commit: &Commit) -> Step<RunRow> {
     let run = live_row(rows, &commit.run).map_err(not_applied)?;
     // Fence and owner are read from the run's row alone, never from the lease's: a lapsed owner whom nobody has
     // replaced yet harms nobody.
-    if run.owner.is_none() || run.fence != commit.fence {
+    if run.owner.is_none() || run.fence != commit.fence && !planted!("commit-unfenced") {
         return refuse(CommitError::Fenced { held: commit.fence, current: run.fence });
     }
     Ok(run)
@@ -128,7 +129,8 @@ fn check_index(rows: &mut dyn Rows, run: &RunRow, commit: &Commit) -> Step<()> {
 
 /// A paused run is not claimed, so whatever its owner has not read would wait for a resume that may be in it.
 fn check_pause(run: &RunRow, commit: &Commit) -> Result<(), Rejection> {
-    if commit.then == Then::Pause && run.ready_at.is_some() { Err(Rejection::Woken) } else { Ok(()) }
+    let unread = run.ready_at.is_some() && !planted!("pause-over-unread-resume");
+    if commit.then == Then::Pause && unread { Err(Rejection::Woken) } else { Ok(()) }
 }
 
 fn check_namespaces(commit: &Commit) -> Result<(), Rejection> {
@@ -221,7 +223,7 @@ fn close_wait(
         (WaitState::Answered, _) => {
             // Whatever the commit thinks, the answer was acknowledged: it must be consumed here, or be fed first.
             let consumed = wait.row.answer.is_some_and(|answer| commit.consumed.contains(&answer));
-            if !consumed {
+            if !consumed && !planted!("answer-lost-to-timeout") {
                 return Err(reject(Rejection::Answered { key: key() }));
             }
         }
@@ -339,7 +341,12 @@ fn advance(rows: &dyn Rows, run: &RunRow, commit: &Commit, signals_consumed: u32
     }
     match &commit.then {
         Then::Continue => {}
-        Then::Suspend => after.status = Status::Waiting,
+        Then::Suspend => {
+            after.status = Status::Waiting;
+            if planted!("wake-lost-at-suspend") {
+                after.ready_at = None;
+            }
+        }
         Then::Pause => after.status = Status::Paused,
         Then::Park { reason } => {
             after.status = Status::Parked;
@@ -415,10 +422,10 @@ fn write_end(rows: &mut dyn Rows, run: &RunRow, commit: &Commit) -> Step<()> {
     let had_rows = run.side || brings_side_rows(commit) || run.inbox_next > InboxId(0);
     match &commit.then {
         Then::Continue | Then::Suspend | Then::Pause | Then::Park { .. } => {}
-        Then::Finish(_) if had_rows => rows.clear(run, Clear::Run)?,
+        Then::Finish(_) if had_rows && !planted!("terminal-keeps-rows") => rows.clear(run, Clear::Run)?,
         Then::Finish(_) => {}
         Then::ContinueAsNew { input, .. } => {
-            if had_rows {
+            if had_rows && !planted!("old-generation-keeps-rows") {
                 rows.clear(run, Clear::Generation)?;
             }
             rows.put_input(run, run.generation.next(), input)?;

@@ -1,9 +1,12 @@
 //! What others leave for a run: an inbox item and a wake, in one transaction.
 
 use bytes::Bytes;
-use outlast_core::commit::{Control, Delivery, InboxItem, InboxKind, Signal, Status, TimerKind, TimerRef, WaitKind};
+use outlast_core::commit::{
+    Control, Delivery, InboxItem, InboxKind, Opener, Signal, Status, TimerKind, TimerRef, WaitKind,
+};
 use outlast_core::id::{DeliveryId, InboxId, Key, RunKey};
 use outlast_core::limits::{LimitExceeded, Limits, within};
+use outlast_core::planted;
 
 use super::{Halt, task};
 use crate::api::Delivered;
@@ -26,14 +29,17 @@ pub(crate) fn deliver(
         Delivery::Heartbeat { run, key, token } => heartbeat(rows, run, key, token),
         Delivery::Child { run, generation, key, child, meta, payload } => {
             let run = match open_run(rows, run)? {
-                Ok(run) if run.generation == *generation => run,
+                Ok(run) if run.generation == *generation || planted!("child-of-old-generation") => run,
                 Ok(_) => return Ok(Delivered::Lost),
                 Err(refused) => return Ok(refused),
             };
             let item = Item { key: Some(key), name: Some(child.as_str()), delivery: None, meta, payload };
             push(rows, &run, InboxKind::Child, item)
         }
-        Delivery::Control { run, control: request, id, meta } => control(rows, run, *request, id, meta),
+        Delivery::Control { run, control: request, id, meta, child_of } => {
+            let request = Request { control: *request, id, meta, child_of };
+            control(rows, run, &request)
+        }
         Delivery::Task { namespace, task: id, token, outcome } => task::finish(rows, namespace, id, *token, outcome),
     }
 }
@@ -71,7 +77,13 @@ fn open_run_once(
     id: &DeliveryId,
 ) -> Result<Result<RunRow, Delivered>, Halt<StoreError>> {
     match rows.run(key)? {
-        Some(run) if run.deleted_at.is_none() && rows.was_delivered(&run, id)? => Ok(Err(Delivered::Duplicate)),
+        Some(run)
+            if run.deleted_at.is_none()
+                && rows.was_delivered(&run, id)?
+                && !(planted!("dedup-lost-at-continue") && run.generation.0 > 0) =>
+        {
+            Ok(Err(Delivered::Duplicate))
+        }
         _ => open_run(rows, key),
     }
 }
@@ -101,7 +113,9 @@ fn push_changed(
     let now = rows.now();
     let id = after.inbox_next;
     after.inbox_next = id.next();
-    after.wake(now);
+    if !(planted!("wake-lost-while-owned") && after.owner.is_some()) {
+        after.wake(now);
+    }
     let stored = InboxItem {
         id,
         kind,
@@ -129,6 +143,9 @@ pub(crate) fn fire_timer(rows: &mut dyn Rows, run: &RunKey, timer: &TimerRef) ->
         Some(_) | None => return Ok(false),
     }
     rows.remove_timer(&run, timer)?;
+    if planted!("timer-lost-while-owned") && run.owner.is_some() {
+        return Ok(true);
+    }
     let name = Some(timer.kind.name());
     let item = Item { key: Some(&timer.key), name, delivery: None, meta: &None, payload: &None };
     push(rows, &run, InboxKind::Timer, item)?;
@@ -182,6 +199,9 @@ fn signal_item<'a>(signal: &'a Signal, payload: &'a Option<Bytes>) -> Item<'a> {
 }
 
 fn mailbox_signal(rows: &mut dyn Rows, run: &RunRow, signal: &Signal) -> Result<Delivered, Halt<StoreError>> {
+    if planted!("signal-before-first-turn-dropped") && run.status == Status::Queued {
+        return Ok(Delivered::Buffered);
+    }
     let open = if run.side { rows.open_waits(run, &signal.name)? } else { 0 };
     let wanted = open > 0 && open > rows.mailbox(run, &signal.name)?.len();
     let after = RunRow { signals: run.signals + 1, ..run.clone() };
@@ -253,6 +273,8 @@ fn answer_wait(rows: &mut dyn Rows, run: &RunKey, answer: &Answer<'_>) -> Result
     };
     match wait.state {
         WaitState::Open => {}
+        WaitState::Answered if planted!("second-decision-accepted") => {}
+        WaitState::Closed if planted!("late-decision-accepted") => {}
         WaitState::Slotted | WaitState::Answered | WaitState::Closed => return Ok(Delivered::Lost),
     }
     let after = RunRow { answered: run.answered + 1, ..run.clone() };
@@ -305,25 +327,33 @@ fn heartbeat(
     }
 }
 
-/// An operator's request. Cancelling and resuming reach a paused run; nothing else does.
-fn control(
-    rows: &mut dyn Rows,
-    run: &RunKey,
+struct Request<'a> {
     control: Control,
-    id: &DeliveryId,
-    meta: &Option<Bytes>,
-) -> Result<Delivered, Halt<StoreError>> {
+    id: &'a DeliveryId,
+    meta: &'a Option<Bytes>,
+    child_of: &'a Option<Opener>,
+}
+
+/// An operator's request. Cancelling and resuming reach a paused run; nothing else does.
+fn control(rows: &mut dyn Rows, run: &RunKey, request: &Request<'_>) -> Result<Delivered, Halt<StoreError>> {
+    let Request { control, id, meta, child_of } = *request;
     let run = match open_run_once(rows, run, id)? {
         Ok(run) => run,
         Err(refused) => return Ok(refused),
     };
+    // The child may be gone for so long that its id belongs to somebody else.
+    let mine = |opener| run.parent.as_ref().is_some_and(|parent| parent.is(opener));
+    if !child_of.as_ref().is_none_or(mine) {
+        return Ok(Delivered::NotFound);
+    }
     let mut after = run.clone();
     let kind = match control {
         Control::Cancel => InboxKind::Cancel,
         Control::Pause => InboxKind::Pause,
         Control::Resume => InboxKind::Resume,
     };
-    if run.status == Status::Paused && control != Control::Pause {
+    let forgotten = planted!("resume-forgotten") && control == Control::Resume;
+    if run.status == Status::Paused && control != Control::Pause && !forgotten {
         after.status = Status::Waiting;
     }
     let item = Item { key: None, name: None, delivery: Some(id), meta, payload: &None };

@@ -76,7 +76,7 @@ impl Work for Commit {
 
     fn as_advance(&self, limits: &Limits) -> Option<Advance<'_>> {
         let event = self.plain_event()?;
-        let fits = limits.check_events(1).is_ok() && limits.check_payload("an event", event.payload_bytes()).is_ok();
+        let fits = limits.check_events(1).is_ok() && limits.check_event(event).is_ok();
         fits.then_some(Advance { run: &self.run, fence: self.fence, expected: self.expected, event })
     }
 

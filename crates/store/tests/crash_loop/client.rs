@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use outlast_core::commit::{Control, Delivery, NewRun, Signal, Status, TimerKind, WaitKind};
 use outlast_core::id::{DeliveryId, RunKey, ScheduleId, SignalName, Version, WorkflowName};
+use outlast_store::invariants::Sent;
 use outlast_store::{Awaited, Delivered, Retention, Schedule, StoreError};
 
-use crate::invariants::Sent;
 use crate::ledger::Answered;
 use crate::operations::token;
 use crate::program::{SILENCE_MS, key, ms};
@@ -233,7 +233,7 @@ async fn beat(port: &Port, run: &RunKey, at: &str) -> Played {
 
 async fn ask(port: &Port, run: RunKey, control: Control, id: &str) -> Played {
     let id = DeliveryId::new(id).unwrap();
-    deliver(port, Delivery::Control { run, control, id, meta: None }).await?;
+    deliver(port, Delivery::Control { run, control, id, meta: None, child_of: None }).await?;
     Ok(())
 }
 

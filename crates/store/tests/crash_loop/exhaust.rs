@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use outlast_store::Store;
 use outlast_store::faults::{Fault, FaultStore, Plan};
+use outlast_store::invariants::World;
 
 use crate::driver::LEASE_MS;
-use crate::invariants::World;
 use crate::places::Place;
 use crate::random::Random;
 use crate::scenarios::{Ended, Scenario};

@@ -7,8 +7,7 @@ use outlast_core::event::Event;
 use outlast_core::id::{DeliveryId, Fence, Generation, Index, Key, RunKey, TaskId};
 use outlast_core::record::Record;
 use outlast_store::Delivered;
-
-use crate::invariants::{RunState, Seen, Sent, Verdict, World, signals_are_conserved};
+use outlast_store::invariants::{RunState, Seen, Sent, Verdict, World, signals_are_conserved};
 
 /// Events whose commit was acknowledged.
 #[derive(Clone, Debug)]

@@ -14,8 +14,6 @@ mod exhaust;
 #[path = "../support/harness.rs"]
 #[allow(dead_code, unused_imports, reason = "the crash loop needs one of its stores")]
 mod harness;
-#[path = "../support/invariants.rs"]
-mod invariants;
 mod ledger;
 mod operations;
 mod places;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use outlast_core::commit::{Control, Status};
 use outlast_core::event::{Event, Kind};
 use outlast_store::Store;
+use outlast_store::invariants::{Verdict, World};
 
 use crate::actors::{INSTANTS, nemesis, scheduler, sweeper, worker};
 use crate::client::{Act, client};
 use crate::driver::Driver;
-use crate::invariants::{Verdict, World};
 use crate::program::CLEANUP;
 use crate::stage::{Actor, Port, Stage};
 

@@ -9,9 +9,9 @@ use std::task::Poll;
 
 use outlast_core::id::{Namespace, RunId, RunKey};
 use outlast_core::time::Timestamp;
+use outlast_store::invariants::World;
 use outlast_store::{BoxFuture, ManualClock, Store, StoreError, Trouble};
 
-use crate::invariants::World;
 use crate::ledger::Ledger;
 
 /// How often a call is repeated before the story is given up.

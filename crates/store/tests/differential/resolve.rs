@@ -255,7 +255,7 @@ impl Memo {
             },
             DeliverySpec::Control { run, control, id } => {
                 let control = [Control::Cancel, Control::Pause, Control::Resume][usize::from(*control)];
-                Delivery::Control { run: run_key(*run), control, id: delivery_id(*id), meta: None }
+                Delivery::Control { run: run_key(*run), control, id: delivery_id(*id), meta: None, child_of: None }
             }
             DeliverySpec::Task { ns, task, token, outcome, at: delay } => {
                 let outcome = match outcome {

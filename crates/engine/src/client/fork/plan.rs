@@ -11,6 +11,7 @@ use outlast_core::commit::{NewTimer, NewWait, TimerKind, TimerRef, WaitKind};
 use outlast_core::event::Event;
 use outlast_core::id::{Generation, Index, Key, RunKey};
 use outlast_core::journal::{Journal, RecordedOperation};
+use outlast_core::planted;
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::{Awaited, StoreError};
@@ -97,7 +98,9 @@ impl Plan {
                 (again.deadline, again.token) = (*deadline, Some(token));
             }
             Event::ChildStarted { child, .. } => {
-                dropped.extend(events_of(journal, key));
+                if !planted!("fork-keeps-children") {
+                    dropped.extend(events_of(journal, key));
+                }
                 let derived = derived_child_id(&source.from.id, source.generation, key) == *child;
                 again.child = derived.then(|| derived_child_id(&source.to.id, Generation(0), key));
                 again.was = Some(child.to_string());

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use outlast_core::id::Key;
 use outlast_core::operation::branch;
+use outlast_core::planted;
 use serde::Serialize;
 
 use super::policy::{Policy, Tally};
@@ -104,7 +105,8 @@ impl<'a, T: Serialize + 'a> Run<'a, T> {
 
     /// Starts the next branch, if there is one and it may run.
     fn start_next(&mut self) -> bool {
-        if self.running() >= self.plan.concurrency || self.is_stopped() {
+        let concurrency = self.plan.concurrency.saturating_add(usize::from(planted!("one-branch-too-many")));
+        if self.running() >= concurrency || self.is_stopped() {
             return false;
         }
         let Some(start) = self.plan.starts.next() else { return false };

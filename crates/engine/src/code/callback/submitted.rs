@@ -86,27 +86,7 @@ where
         }
     }
 
-    /// Waits so long at most; then it fails with the code `timeout`.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.pending.refuse_zero("callback", timeout);
-        self.patience.deadline = Some(Due::After(timeout));
-        self
-    }
-
-    /// Waits until this instant at most; then it fails with the code `timeout`.
-    pub fn deadline(mut self, deadline: Timestamp) -> Self {
-        self.patience.deadline = Some(Due::At(deadline));
-        self
-    }
-
-    /// Whoever holds the token must give a sign of life so often; otherwise it fails with the code `timeout`.
-    pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
-        if heartbeat.is_zero() {
-            self.pending.refuse_option("the heartbeat of a callback must be more than zero");
-        }
-        self.patience.heartbeat = Some(heartbeat);
-        self
-    }
+    patience!();
 
     /// When to hand out the token again after a failure.
     pub fn retry(mut self, retry: Retry) -> Self {

@@ -98,7 +98,6 @@ mod poison {
     use outlast_core::commit::{NewRun, Owner};
     use outlast_core::id::{ClaimId, Index, NodeId, Version, WorkflowName};
     use outlast_core::limits::{Limits, TRIES_ALONE, TRIES_MAX};
-    use outlast_store::faults::FaultStore;
     use outlast_store::{Claim, MemoryStore, Pick, Serves, Store};
     use tokio::sync::Notify;
 
@@ -208,10 +207,9 @@ mod poison {
         let store = Arc::new(MemoryStore::new(world.clock(), Limits::default()));
         let (mut explosions, mut victims) = (0, Vec::new());
         loop {
-            let faultless = Arc::new(FaultStore::counting(store.clone()));
-            let (builder, group) = world.engine_behind(faultless);
+            let host = world.process(store.clone());
             let died = world.block_on(async {
-                let engine = register(builder, &process).start().await.unwrap();
+                let engine = register(host.engine(), &process).start().await.unwrap();
                 if explosions == 0 {
                     for id in ["a", "b", "c"] {
                         engine.start("innocent", &()).id(id).await.unwrap();
@@ -228,7 +226,7 @@ mod poison {
                 break;
             }
             victims.push(process.bodies.load(Ordering::SeqCst));
-            world.kill(group);
+            host.crash();
             explosions += 1;
             assert!(explosions <= TRIES_MAX, "it should have parked");
         }

@@ -70,7 +70,7 @@ fn row_17_what_comes_too_late_is_refused_and_changes_no_journal() {
     async fn assert_refused(engine: &Engine) {
         let run = engine.run("a").unwrap();
         let before = kinds(engine, "a").await;
-        assert_eq!(run.approve("ship", true, None, None).await.unwrap_err().code(), "approval_lost");
+        assert_eq!(run.approve("ship", true).await.unwrap_err().code(), "approval_lost");
         assert_eq!(run.signal_to("go", "go", &1, "late").await.unwrap_err().code(), "signal_lost");
         assert_eq!(kinds(engine, "a").await, before);
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use outlast::testing::journal;
 use outlast::{Ctx, Engine};
+use outlast_core::id::Index;
 use outlast_core::limits::Limits;
-use outlast_store::{Clock, ManualClock, MemoryStore, Store};
+use outlast_store::{Clock, Load, LoadFrom, ManualClock, MemoryStore, SqliteOptions, SqliteStore, Store};
 
-use crate::support::{Scene, seconds};
+use crate::support::{Scene, key, seconds};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -52,6 +53,52 @@ async fn three_naps_were_slept(engine: &Engine) {
         "TIMER_FIRED __sleep-2",
         "RUN_FINISHED",
     ]);
+}
+
+/// Row 2: each scan appends due timers again while nobody takes them. Here nobody drives: many runs sleep, all are due, and the
+/// store is swept again and again.
+#[test]
+fn row_2_ten_thousand_due_timers_fire_once_each_while_nobody_drives() {
+    const RUNS: usize = 100;
+    const EACH: usize = 100;
+    async fn sleeps(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        let naps: Vec<_> = (0..EACH).map(|n| ctx.sleep(seconds(60)).id(&format!("{n}")).start()).collect();
+        for nap in naps {
+            nap.await?;
+        }
+        Ok(())
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for on_disk in [false, true] {
+        let scene = Scene::new();
+        let options = SqliteOptions { clock: scene.world.clock(), ..SqliteOptions::default() };
+        let real = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store: Arc<dyn Store> = match on_disk {
+            false => scene.store.clone(),
+            true => Arc::new(real.block_on(SqliteStore::open(folder.path().join("a.db"), options)).unwrap()),
+        };
+        scene.world.block_on(async {
+            let engine = scene.world.engine_on(store.clone()).workflow("sleeps", sleeps).start().await.unwrap();
+            for n in 0..RUNS {
+                engine.start("sleeps", &()).id(&n.to_string()).await.unwrap();
+            }
+            scene.pass(seconds(1)).await;
+            // Everybody goes home; the timers fall due.
+            engine.shutdown().await;
+            scene.pass(seconds(3_600)).await;
+        });
+        real.block_on(async {
+            let mut fired = 0;
+            for _ in 0..30 {
+                fired += store.sweep(1_000).await.unwrap().fired;
+            }
+            assert_eq!(fired, RUNS * EACH);
+            for n in 0..RUNS {
+                let load = Load { run: key(&n.to_string()), from: LoadFrom::Index(Index(0)) };
+                assert_eq!(store.load(vec![load]).await.remove(0).unwrap().inbox.len(), EACH);
+            }
+        });
+    }
 }
 
 /// Row 8: a pooled actor is used for another run in the middle of its work, and the wrong run is acknowledged. Here few

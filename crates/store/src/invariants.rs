@@ -4,37 +4,42 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::{Awaited, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, TaskView};
 use outlast_core::commit::{InboxItem, InboxKind, Status};
 use outlast_core::event::{Event, Kind};
 use outlast_core::id::{DeliveryId, Generation, Index, Key, Namespace, RunKey, SignalName};
 use outlast_core::journal::{Journal, RecordedOperation};
 use outlast_core::operation::OperationKind;
 use outlast_core::record::Record;
-use outlast_store::{Awaited, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, TaskView};
 
 /// Whether a rule holds, and if not, what is wrong.
-pub(crate) type Verdict = Result<(), String>;
+pub type Verdict = Result<(), String>;
 
 /// Everything a namespace shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct World {
-    pub(crate) runs: BTreeMap<RunKey, RunState>,
-    pub(crate) tasks: Vec<TaskView>,
+pub struct World {
+    /// Its runs.
+    pub runs: BTreeMap<RunKey, RunState>,
+    /// Its tasks.
+    pub tasks: Vec<TaskView>,
 }
 
 /// Everything a run shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RunState {
-    pub(crate) view: RunView,
+pub struct RunState {
+    /// Where it stands.
+    pub view: RunView,
     /// One journal per generation.
-    pub(crate) journals: Vec<Vec<Record>>,
-    pub(crate) inbox: Vec<InboxItem>,
-    pub(crate) awaiting: Vec<Awaited>,
+    pub journals: Vec<Vec<Record>>,
+    /// What others left for it.
+    pub inbox: Vec<InboxItem>,
+    /// What it waits for.
+    pub awaiting: Vec<Awaited>,
 }
 
 impl World {
     /// Reads everything; a store that cannot be read is a broken rule too.
-    pub(crate) async fn read(store: &dyn Store, namespace: &Namespace) -> Result<World, String> {
+    pub async fn read(store: &dyn Store, namespace: &Namespace) -> Result<World, String> {
         let say = |what: &str, error: &dyn std::fmt::Display| format!("{what} cannot be read: {error}");
         let filter = Filter { limit: LIST_PAGE_MAX, ..Filter::all(namespace.clone()) };
         let page = store.list(filter).await.map_err(|error| say("the list of runs", &error))?;
@@ -52,26 +57,17 @@ impl World {
     }
 
     /// Every rule that needs no knowledge of what was asked of the store.
-    pub(crate) fn check(&self) -> Verdict {
+    pub fn check(&self) -> Verdict {
         for (key, run) in &self.runs {
-            let rules = [
-                journals_are_legal(run),
-                status_and_journal_agree(run),
-                results_are_recorded_once(run),
-                live_run_has_a_wake_source(run),
-                wake_is_not_forgotten(run),
-                rows_and_journal_agree(run),
-                ended_run_owns_nothing(run, &self.tasks),
-            ];
-            for rule in rules {
-                rule.map_err(|broken| format!("{key}: {broken}"))?;
+            for (_, verdict) in run.verdicts(&self.tasks) {
+                verdict.map_err(|broken| format!("{key}: {broken}"))?;
             }
         }
         Ok(())
     }
 
     /// The decoded events of a run, of all generations, in order.
-    pub(crate) fn events(&self, run: &RunKey) -> Vec<Event> {
+    pub fn events(&self, run: &RunKey) -> Vec<Event> {
         self.runs.get(run).map_or_else(Vec::new, RunState::events)
     }
 }
@@ -95,8 +91,21 @@ impl RunState {
         Ok(RunState { view, journals, inbox: loaded.inbox, awaiting })
     }
 
+    /// What each rule says about it, with the number of the invariant. `tasks` are those of its namespace.
+    pub fn verdicts(&self, tasks: &[TaskView]) -> [(u8, Verdict); 7] {
+        [
+            (1, journals_are_legal(self)),
+            (3, status_and_journal_agree(self)),
+            (4, results_are_recorded_once(self)),
+            (5, live_run_has_a_wake_source(self)),
+            (5, wake_is_not_forgotten(self)),
+            (5, rows_and_journal_agree(self)),
+            (6, ended_run_owns_nothing(self, tasks)),
+        ]
+    }
+
     /// The decoded events of all generations, in order.
-    pub(crate) fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<Event> {
         self.journals.iter().flatten().filter_map(|record| Event::decode(record).ok()).collect()
     }
 }
@@ -204,7 +213,10 @@ fn rows_and_journal_agree(run: &RunState) -> Verdict {
         | Awaited::Wait { key, .. }
         | Awaited::Task { key, .. }
         | Awaited::Child { key, .. }) = awaited;
-        if !journal.is_open(key) {
+        // A child that nobody awaits any more was told to stop, and may take its time.
+        let left = matches!(awaited, Awaited::Child { .. })
+            && journal.operation(key).is_some_and(|known| known.kind == OperationKind::Child);
+        if !journal.is_open(key) && !left {
             return Err(format!("{awaited:?} is there, and the journal knows no such open operation"));
         }
     }
@@ -268,11 +280,11 @@ fn ended_run_owns_nothing(run: &RunState, tasks: &[TaskView]) -> Verdict {
 
 /// Invariant 1: events once seen never change. Shown the world again and again, it compares.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(BTreeMap<(RunKey, usize), Vec<Record>>);
+pub struct Seen(BTreeMap<(RunKey, usize), Vec<Record>>);
 
 impl Seen {
     /// Compares with what was seen before, and takes note of what is new. Deleted runs are not asked about.
-    pub(crate) fn compare(&mut self, world: &World) -> Verdict {
+    pub fn compare(&mut self, world: &World) -> Verdict {
         for (key, run) in &world.runs {
             for (generation, records) in run.journals.iter().enumerate() {
                 let seen = self.0.entry((key.clone(), generation)).or_default();
@@ -288,17 +300,20 @@ impl Seen {
 
 /// A signal somebody sent, in the order of sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
-    pub(crate) name: SignalName,
-    pub(crate) id: DeliveryId,
-    pub(crate) aimed: Option<Key>,
+pub struct Sent {
+    /// Its name.
+    pub name: SignalName,
+    /// Under which id.
+    pub id: DeliveryId,
+    /// At which operation, if at one.
+    pub aimed: Option<Key>,
     /// Whether the store said it has it.
-    pub(crate) accepted: bool,
+    pub accepted: bool,
 }
 
 /// Invariant 8: sent = consumed + still there (+ dropped at the end), each once, per name in order. `sent` holds no
 /// signal that was refused; the last one may have arrived without its sender knowing.
-pub(crate) fn signals_are_conserved(run: &RunState, sent: &[Sent]) -> Verdict {
+pub fn signals_are_conserved(run: &RunState, sent: &[Sent]) -> Verdict {
     let events = run.events();
     let consumed = events.iter().filter_map(|event| match event {
         Event::SignalResolved { key, signal_id, .. } => Some((Some(key.clone()), signal_id.clone())),

@@ -1,0 +1,156 @@
+//! Which bugs there are, and which one is at work.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use thiserror::Error;
+
+/// A bug that is planted somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bug {
+    /// Its name: what its place in the code says.
+    pub name: &'static str,
+    /// What it is like.
+    pub family: &'static str,
+    /// Failures of other systems it is like, by their number in the catalogue of reliability.
+    pub rows: &'static [u8],
+    /// What is wrong when it is at work.
+    pub what: &'static str,
+}
+
+/// There is no such bug.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no bug is named {0:?}; `BUGS` has all names")]
+pub struct UnknownBug(pub String);
+
+/// The place of the one that is at work in [`BUGS`]; their number for none.
+static AT_WORK: AtomicUsize = AtomicUsize::new(BUGS.len());
+
+/// Lets a bug work from now on, in the whole process, and no other; none for a sound program.
+pub fn plant(name: Option<&str>) -> Result<(), UnknownBug> {
+    let place = match name {
+        None => BUGS.len(),
+        Some(name) => BUGS.iter().position(|bug| bug.name == name).ok_or_else(|| UnknownBug(name.to_owned()))?,
+    };
+    AT_WORK.store(place, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Whether the bug at this place of [`BUGS`] is at work.
+pub fn is(number: usize) -> bool {
+    AT_WORK.load(Ordering::Relaxed) == number
+}
+
+/// The place of a bug in [`BUGS`], for the compiler: it stops at a name that is not there.
+pub const fn number(name: &str) -> usize {
+    let mut number = 0;
+    while number < BUGS.len() {
+        if same(BUGS[number].name, name) {
+            return number;
+        }
+        number += 1;
+    }
+    panic!("there is no planted bug of this name in BUGS")
+}
+
+/// `==`, which constants do not have for texts.
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+const fn bug(name: &'static str, family: &'static str, rows: &'static [u8], what: &'static str) -> Bug {
+    Bug { name, family, rows, what }
+}
+
+/// Every planted bug.
+#[rustfmt::skip]
+pub const BUGS: &[Bug] = &[
+    bug("wake-lost-while-owned", "lost wake", &[1, 30], "what is left for a run while it is driven does not wake it"),
+    bug("wake-lost-at-suspend", "lost wake", &[1, 8], "the end of a turn takes a wake along that came during it"),
+    bug("read-while-leaving", "lost wake", &[1, 8], "a wake is taken while the commit that ends the turn is under way"),
+    bug("turn-ends-while-reading", "lost wake", &[1, 8], "a turn ends while its inbox is being read"),
+    bug("take-after-load", "lost wake", &[1, 10], "the inbox is read first and the wake taken after, with whatever came in between"),
+    bug("inbox-not-read-again", "lost wake", &[24, 31], "an inbox that could not be read is not read again, although its wake is taken"),
+    bug("turn-ends-under-a-body", "lost wake", &[7, 30], "a turn ends while a body runs, because something else is waited for"),
+    bug("timer-in-whole-seconds", "early timer", &[3, 9], "timers are kept in whole seconds, rounded down"),
+    bug("sleep-skipped-by-old-clock", "early timer", &[3, 4], "after the clock went back, a sleep whose end was seen before is not slept"),
+    bug("timer-lost-while-owned", "lost timer", &[1, 3], "a timer that comes due while its run is driven is removed and tells nobody"),
+    bug("deadline-recomputed", "lost timer", &[18, 34], "replay starts a sleep anew instead of leaving the timer that runs"),
+    bug("retry-consumed-early", "lost timer", &[1, 24], "that a retry is due is consumed before the attempt has ended, so that a crash loses it"),
+    bug("timer-kept-by-loser", "loser keeps its timer", &[6, 7], "a sleep that is cancelled leaves its timer behind"),
+    bug("timeout-kept-by-wait", "loser keeps its timer", &[6, 7], "a wait that is closed leaves the timer of its timeout behind"),
+    bug("scope-end-cancels-nothing", "loser keeps its timer", &[6, 7], "what is open in a scope outlives its end"),
+    bug("signal-before-first-turn-dropped", "lost signal", &[11, 12], "a signal for a run that was never driven is acknowledged and dropped"),
+    bug("mailbox-dropped-at-continue", "lost signal", &[16], "signals nobody consumed do not move to the next generation"),
+    bug("signal-not-consumed", "signal twice", &[16, 31], "a signal that was recorded stays in the inbox"),
+    bug("newest-signal-first", "signal order", &[16], "of several signals of one name the newest is given first"),
+    bug("dedup-lost-at-continue", "signal twice", &[13], "a run that continued as new no longer knows which deliveries it had"),
+    bug("second-decision-accepted", "double result", &[17, 20], "a second decision on the same question is accepted"),
+    bug("late-decision-accepted", "double result", &[17], "a decision is accepted after the question was closed"),
+    bug("answer-lost-to-timeout", "lost answer", &[17, 18], "a wait is closed over an answer that was acknowledged"),
+    bug("answer-not-put-first", "lost answer", &[7, 17], "a run that is loaded again because an answer came first does not take the answer first"),
+    bug("commit-unfenced", "forgotten fence", &[20, 21], "a commit under an old fence is accepted if its index fits"),
+    bug("claim-takes-owned", "forgotten fence", &[22, 23, 30], "a run that is woken while it is driven can be claimed by anybody"),
+    bug("stale-program-kept", "forgotten fence", &[23, 34], "a program in memory goes on although somebody else drove its run meanwhile"),
+    bug("claim-renamed-when-repeated", "stranded run", &[23, 24], "a claim whose reply was lost is repeated under another name, and what it took is forgotten"),
+    bug("unknown-taken-for-lost", "unknown outcome", &[31], "a commit whose reply was lost is sent again without asking what became of it"),
+    bug("unknown-taken-for-applied", "unknown outcome", &[31], "a commit whose reply was lost is taken for durable"),
+    bug("poison-not-counted", "poison", &[19, 37, 52], "taking a run over from a dead driver is not counted"),
+    bug("suspect-driven-with-others", "poison", &[37, 52], "a run that may kill its driver is driven beside others"),
+    bug("damaged-run-forgotten", "poison", &[33, 37], "a run that cannot be read is dropped and not parked"),
+    bug("one-attempt-too-many", "retries", &[49, 50], "a step is tried once more than its policy says"),
+    bug("no-backoff", "retries", &[49, 50], "a step that failed is tried again at once"),
+    bug("idempotency-key-per-attempt", "retries", &[14], "each attempt has an idempotency key of its own"),
+    bug("at-most-once-again", "double body", &[22], "replay forgets that a step runs at most once"),
+    bug("body-before-durable", "double body", &[31], "a body starts before what led to it is durable"),
+    bug("outcome-lost-on-rejection", "double body", &[22], "what bodies came to is thrown away with a commit that is turned down"),
+    bug("one-branch-too-many", "concurrency", &[52], "a batch runs one branch more at once than it may"),
+    bug("cancel-swallowed", "unjournaled cancel", &[39], "a request to stop is consumed and not recorded"),
+    bug("operation-cancel-not-recorded", "unjournaled cancel", &[7, 39], "an operation is cancelled and that is not recorded"),
+    bug("cancel-leaves-pause", "pause and cancel", &[39], "a paused run that is asked to stop stays paused"),
+    bug("resume-forgotten", "pause and cancel", &[29, 39], "a paused run that is resumed stays paused"),
+    bug("pause-over-unread-resume", "pause and cancel", &[29, 39], "a run is paused over a resume it has not read"),
+    bug("body-starts-while-pausing", "pause and cancel", &[30], "bodies still start when a pause is wanted"),
+    bug("cancel-not-passed-to-children", "parents and children", &[38], "a child is not told when its parent no longer waits for it"),
+    bug("close-policy-ignored", "parents and children", &[38], "a child that was to go on alone is stopped when its parent ends"),
+    bug("children-left-by-failure", "parents and children", &[38], "a run that fails leaves its children behind"),
+    bug("children-left-by-termination", "parents and children", &[38, 39], "a run that is terminated leaves its children behind"),
+    bug("child-of-old-generation", "old generation", &[5], "a child that an earlier generation started reports to the present one"),
+    bug("old-generation-keeps-rows", "old generation", &[5], "timers and waits of the generation before stay"),
+    bug("terminal-keeps-rows", "old rows", &[6], "a run that ended keeps its timers, waits and inbox"),
+    bug("now-not-remembered", "replay", &[34, 36], "replay gives the present time for one that is recorded"),
+    bug("uuid-not-remembered", "replay", &[34, 36], "replay draws a new id for one that is recorded"),
+    bug("fork-keeps-children", "replay", &[38], "a fork waits for the children of the original"),
+    bug("start-ignores-input", "double start", &[26], "a second start with another input is answered as if it were the same"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bug_at_most_is_at_work_and_an_unknown_one_is_refused() {
+        let at_work = || BUGS.iter().filter(|bug| is(number(bug.name))).map(|bug| bug.name).collect::<Vec<_>>();
+        assert!(at_work().is_empty());
+        for bug in BUGS {
+            plant(Some(bug.name)).unwrap();
+            assert_eq!(at_work(), [bug.name]);
+        }
+        assert_eq!(plant(Some("no-such-bug")), Err(UnknownBug("no-such-bug".to_owned())));
+        plant(None).unwrap();
+        assert!(at_work().is_empty());
+    }
+
+    #[test]
+    fn every_bug_has_its_own_name_a_family_and_rows_of_the_catalogue() {
+        for (number, bug) in BUGS.iter().enumerate() {
+            assert_eq!(BUGS.iter().position(|other| other.name == bug.name), Some(number));
+            assert!(!bug.family.is_empty() && !bug.what.is_empty());
+            assert!(!bug.rows.is_empty() && bug.rows.iter().all(|row| (1..=52).contains(row)), "{}", bug.name);
+        }
+    }
+}

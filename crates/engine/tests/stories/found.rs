@@ -1,0 +1,162 @@
+//! What the simulator found, each as a story of its own.
+
+use std::sync::{Arc, Mutex};
+
+use outlast::testing::World;
+use outlast::{Awaited, Ctx, EngineError, Outlast, Race2, Result, Status};
+use outlast_core::commit::TimerKind;
+use tokio::sync::oneshot;
+
+use crate::support::{Scene, kinds, seconds};
+
+/// Its start and its cancellation are recorded with nothing in between that is fed, so a replay has both at once.
+#[test]
+fn an_operation_that_is_cancelled_as_soon_as_it_is_started_can_be_replayed() {
+    async fn changes_its_mind(ctx: Ctx, (): ()) -> Result<u64> {
+        let nap = ctx.sleep(seconds(3_600)).start();
+        let number = ctx.random().await?;
+        nap.cancel();
+        ctx.wait_for::<()>("go").await?;
+        Ok(number)
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("w", changes_its_mind)).await;
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        scene.pass(seconds(5)).await;
+        engine.run("a").unwrap().signal("go", &(), "1").await.unwrap();
+        run.result::<u64>().await.unwrap();
+        let expected = [
+            "TIMER_STARTED",
+            "RANDOM_RECORDED",
+            "OPERATION_CANCELLED",
+            "SIGNAL_AWAITED",
+            "SIGNAL_RESOLVED",
+            "RUN_FINISHED",
+        ];
+        assert_eq!(kinds(&engine, "a").await, expected);
+    });
+}
+
+/// Two scopes come to their ends at the same moment: the one that loses is not recorded behind the run's decision.
+#[test]
+fn a_scope_that_ends_when_nobody_waits_for_it_any_more_is_not_recorded() {
+    async fn races(ctx: Ctx, (): ()) -> Result<bool> {
+        let slow = ctx.scope("slow", async |ctx: Ctx| {
+            ctx.sleep(seconds(0)).await?;
+            Ok(())
+        });
+        let quick = ctx.scope("quick", async |_: Ctx| Ok(()));
+        Ok(matches!(ctx.race((slow, quick)).await?, Race2::Second(())))
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("w", races)).await;
+        assert!(engine.start("w", &()).id("a").await.unwrap().result::<bool>().await.unwrap());
+        let ends = kinds(&engine, "a").await.into_iter().filter(|kind| *kind == "SCOPE_FINISHED").count();
+        assert_eq!(ends, 1);
+    });
+}
+
+/// The alarm for a timeout is set by a clock that may be corrected before it goes off.
+#[test]
+fn a_step_times_out_although_the_clock_was_corrected_after_its_alarm_was_set() {
+    async fn hangs(ctx: Ctx, (): ()) -> Result<()> {
+        ctx.step("hangs", async |_| std::future::pending().await).timeout(seconds(60)).await
+    }
+    for drift in [-90, 90] {
+        let world = World::new();
+        let process = world.process(world.store());
+        process.drift(drift);
+        world.block_on(async {
+            let engine = process.engine().poll(seconds(1)).workflow("w", hangs).start().await.unwrap();
+            let error = engine.start("w", &()).await.unwrap().result::<()>().await.unwrap_err();
+            assert!(matches!(&error, EngineError::Failed(failure) if failure.code == "timeout"), "{error}");
+        });
+    }
+}
+
+async fn asks(ctx: Ctx, (): ()) -> Result<bool> {
+    Ok(ctx.approve("Well?").id("ok").await?.approved)
+}
+
+/// Whoever was told that their answer counts finds it in the journal, whatever is asked of the run after it.
+#[test]
+fn an_answer_is_recorded_before_a_cancellation_that_came_after_it() {
+    for paused in [false, true] {
+        Scene::play(async |scene| {
+            let engine = scene.engine(|engine| engine.workflow("w", asks)).await;
+            let run = engine.start("w", &()).id("a").await.unwrap();
+            scene.pass(seconds(1)).await;
+            let handle = engine.run("a").unwrap();
+            if paused {
+                handle.pause("for a while").await.unwrap();
+                scene.pass(seconds(1)).await;
+            }
+            // The engine has no time between the two.
+            handle.approve("ok", true).by("ann").await.unwrap();
+            handle.cancel("enough").await.unwrap();
+            let ended = run.result::<bool>().await;
+            assert!(matches!(ended, Ok(true) | Err(EngineError::Cancelled(_))), "{ended:?}");
+            assert!(kinds(&engine, "a").await.contains(&"APPROVAL_RESOLVED"));
+        });
+    }
+}
+
+/// The step that decides was recorded before the pause, the answer was acknowledged during it.
+#[test]
+fn an_answer_given_during_a_pause_does_not_stop_a_run_that_no_longer_needs_it() {
+    type Gate = Arc<Mutex<Option<oneshot::Receiver<()>>>>;
+    async fn enough(ctx: Ctx, gate: Gate) -> Result<usize> {
+        let work = async |ctx: Ctx| {
+            let body = async |_| {
+                let waiting = gate.lock().unwrap().take();
+                if let Some(waiting) = waiting {
+                    waiting.await?;
+                }
+                Ok(true)
+            };
+            ctx.step("work", body).await
+        };
+        let both = ctx.parallel("both").branch(async |ctx: Ctx| asks(ctx, ()).await).branch(work);
+        Ok(both.min_successful(1).await?.succeeded())
+    }
+    Scene::play(async |scene| {
+        let (open, waiting) = oneshot::channel();
+        let gate: Gate = Arc::new(Mutex::new(Some(waiting)));
+        let engine = scene.engine(|engine| engine.workflow("w", move |ctx, ()| enough(ctx, gate.clone()))).await;
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let handle = engine.run("a").unwrap();
+        handle.pause("for a while").await.unwrap();
+        scene.pass(seconds(1)).await;
+        open.send(()).unwrap();
+        scene.pass(seconds(1)).await;
+        assert_eq!(handle.status().await.unwrap(), Status::Paused);
+        assert!(kinds(&engine, "a").await.contains(&"STEP_FINISHED"));
+        handle.approve("both/0/ok", true).await.unwrap();
+        handle.resume().await.unwrap();
+        assert!(run.result::<usize>().await.unwrap() >= 1);
+    });
+}
+
+/// An engine that drives nothing may never have heard the store's clock, and still says when a heartbeat is due.
+#[test]
+fn a_fork_made_by_an_engine_that_drives_nothing_has_the_patience_of_the_original() {
+    async fn calls(ctx: Ctx, (): ()) -> Result<u32> {
+        ctx.callback::<u32>().id("back").heartbeat(seconds(30)).create().await
+    }
+    let register = |engine: Outlast| engine.workflow("w", calls);
+    Scene::play(async |scene| {
+        let engine = scene.engine(register).await;
+        engine.start("w", &()).id("a").await.unwrap();
+        scene.pass(seconds(5)).await;
+        let idle = register(scene.world.engine_on(scene.store.clone())).without_loops().start().await.unwrap();
+        idle.run("a").unwrap().fork(1).id("b").await.unwrap();
+        let awaiting = idle.run("b").unwrap().awaiting().await.unwrap();
+        let due = awaiting.iter().find_map(|awaited| match awaited {
+            Awaited::Timer { kind: TimerKind::Heartbeat, due, .. } => Some(*due),
+            _ => None,
+        });
+        assert_eq!(due, Some(scene.world.now() + seconds(30)), "{awaiting:?}");
+        idle.shutdown().await;
+    });
+}

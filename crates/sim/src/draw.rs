@@ -1,0 +1,211 @@
+//! Drawing a case from a seed.
+//!
+//! Each case leaves out most kinds of faults: a life in which everything goes wrong at once shows less than many lives in
+//! which a few things do.
+
+use serde_json::json;
+
+use crate::case::{Act, Case, Fails, Fault, Options, Programs, Timed};
+use crate::chance::Chance;
+use crate::tree::{Needs, Tree, grow, needs};
+
+/// How long faults happen, in virtual milliseconds.
+const TROUBLED: u64 = 90_000;
+
+/// The case of a seed.
+pub fn draw(seed: u64) -> Case {
+    let mut chance = Chance::new(seed);
+    let options = options(&mut chance);
+    let runs: Vec<Tree> = (0..chance.between(1, 3)).map(|_| tree(&mut chance)).collect();
+    let acts = acts(&mut chance, &runs);
+    let faults = faults(&mut chance, options.processes, runs.len());
+    Case { seed, options, runs, acts, faults }
+}
+
+fn tree(chance: &mut Chance) -> Tree {
+    let budget = if chance.one_in(8) { chance.between(9, 16) } else { chance.between(2, 8) };
+    grow(chance, u32::try_from(budget).unwrap_or(8))
+}
+
+fn options(chance: &mut Chance) -> Options {
+    let processes = usize::try_from(*chance.pick(&[1, 2, 2, 2, 3])).unwrap_or(2);
+    let drift = (0..processes).map(|_| if chance.one_in(3) { drift(chance) } else { 0 }).collect();
+    Options {
+        processes,
+        lease: *chance.pick(&[5_000, 10_000, 10_000, 30_000]),
+        poll: *chance.pick(&[1_000, 2_000, 5_000]),
+        programs: *chance.pick(&[Programs::Kept, Programs::Kept, Programs::Dropped, Programs::Evicted]),
+        latency: *chance.pick(&[0, 0, 3, 50]),
+        drift,
+        runs_max: if chance.one_in(6) { 1 } else { 100 },
+    }
+}
+
+/// Up to a tenth: far more than any clock, and still less than what a lease allows.
+fn drift(chance: &mut Chance) -> i32 {
+    i32::try_from(chance.below(200)).unwrap_or(0) - 100
+}
+
+fn acts(chance: &mut Chance, runs: &[Tree]) -> Vec<Timed<Act>> {
+    let mut acts = Vec::new();
+    for (run, tree) in runs.iter().enumerate() {
+        let begin = if chance.one_in(2) { 0 } else { chance.below(20_000) };
+        let started = start(chance, run, tree);
+        acts.push(Timed { at: begin, what: started });
+        let needed = needs(tree);
+        for what in signals(chance, run, &needed) {
+            // Some come long before they are asked for, some late, some even before the run is there.
+            acts.push(Timed { at: moment(chance, begin), what });
+        }
+        for _ in 0..needed.answers + chance.below(2) {
+            let what = Act::Answer { run, nth: chance.below(3), yes: !chance.one_in(4) };
+            acts.push(Timed { at: moment(chance, begin), what });
+        }
+        if needed.answers > 0 && chance.one_in(3) {
+            acts.push(Timed { at: moment(chance, begin), what: Act::Heartbeat(run) });
+        }
+        controls(chance, run, begin, &mut acts);
+    }
+    acts.sort_by_key(|act| act.at);
+    acts
+}
+
+fn start(chance: &mut Chance, run: usize, tree: &Tree) -> Act {
+    match needs(tree).signals.first() {
+        Some((name, _)) if chance.one_in(4) => {
+            let id = format!("with-start-{run}");
+            Act::SignalWithStart { run, name: name.clone(), payload: json!(chance.below(100)), id }
+        }
+        _ => Act::Start(run),
+    }
+}
+
+fn signals(chance: &mut Chance, run: usize, needed: &Needs) -> Vec<Act> {
+    let mut signals = Vec::new();
+    for (name, count) in &needed.signals {
+        for nth in 0..count + chance.below(2) {
+            // What never comes is sent by the healer.
+            if chance.one_in(5) {
+                continue;
+            }
+            let payload = if chance.one_in(6) { json!(null) } else { json!(chance.below(1_000)) };
+            let id = format!("{name}-{nth}");
+            signals.push(Act::Signal { run, name: name.clone(), payload, id });
+            if chance.one_in(4)
+                && let Some(again) = signals.last().cloned()
+            {
+                signals.push(again);
+            }
+        }
+    }
+    signals
+}
+
+fn controls(chance: &mut Chance, run: usize, begin: u64, acts: &mut Vec<Timed<Act>>) {
+    let mut add = |chance: &mut Chance, odds: u64, what: Act| {
+        if chance.one_in(odds) {
+            acts.push(Timed { at: moment(chance, begin), what });
+        }
+    };
+    add(chance, 6, Act::Start(run));
+    add(chance, 8, Act::StartOther(run));
+    add(chance, 5, Act::Cancel(run));
+    add(chance, 20, Act::Cancel(run));
+    add(chance, 12, Act::Terminate(run));
+    add(chance, 4, Act::Pause(run));
+    add(chance, 4, Act::Resume(run));
+    let part = chance.below(1_001);
+    add(chance, 6, Act::Fork { run, part });
+    add(chance, 4, Act::Explain(run));
+    add(chance, 10, Act::Delete(run));
+}
+
+/// Some time while things go wrong; often soon, when most happens.
+fn moment(chance: &mut Chance, begin: u64) -> u64 {
+    match chance.below(4) {
+        0 => begin + chance.below(200),
+        1 => begin + chance.below(5_000),
+        2 => begin + chance.below(30_000),
+        _ => chance.below(TROUBLED),
+    }
+}
+
+fn faults(chance: &mut Chance, processes: usize, runs: usize) -> Vec<Timed<Fault>> {
+    let kinds: Vec<u64> = (0..KINDS).filter(|_| chance.one_in(3)).collect();
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let mut faults = Vec::new();
+    for _ in 0..chance.between(1, 8) {
+        let kind = *chance.pick(&kinds);
+        let (at, what) = (moment(chance, 0), fault(chance, kind, processes, runs));
+        faults.push(Timed { at, what });
+    }
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+const KINDS: u64 = 14;
+
+fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault {
+    let engine = |chance: &mut Chance| usize::try_from(chance.below(processes as u64)).unwrap_or(0);
+    let anybody = |chance: &mut Chance| usize::try_from(chance.below(processes as u64 + 1)).unwrap_or(0);
+    let process = engine(chance);
+    match kind {
+        0 | 1 => {
+            let back = *chance.pick(&[0, 100, 5_000, 40_000]);
+            Fault::Crash { process, back, same_name: chance.one_in(2) }
+        }
+        2 => Fault::Freeze { process, long: *chance.pick(&[500, 12_000, 35_000, 60_000]) },
+        3 => Fault::Jump { forward: true, by: *chance.pick(&[50, 5_000, 600_000, 86_400_000]) },
+        4 => Fault::Jump { forward: false, by: *chance.pick(&[50, 5_000, 600_000, 86_400_000]) },
+        5 => Fault::Deaf { process, long: chance.between(1_000, 40_000) },
+        6 => Fault::WakesLost { process, long: chance.between(1_000, 40_000) },
+        7 => Fault::WakesDoubled { process, long: chance.between(1_000, 40_000) },
+        8 => Fault::Full { long: chance.between(500, 20_000) },
+        9 => Fault::Cut { process: anybody(chance), long: *chance.pick(&[200, 3_000, 15_000, 40_000]) },
+        10 => {
+            let run = usize::try_from(chance.below(runs as u64)).unwrap_or(0);
+            Fault::Damage { run, long: chance.between(1_000, 60_000) }
+        }
+        11 => call(chance, anybody, &[Fails::Refused, Fails::NotAppliedInDoubt]),
+        12 => call(chance, anybody, &[Fails::AppliedInDoubt]),
+        _ => {
+            let (before, after) = (chance.below(12_000), chance.below(12_000));
+            let (long, applied) = (*chance.pick(&[2_000, 20_000, 45_000]), chance.one_in(2));
+            let fails = [Fails::Late { before, after }, Fails::Hangs { long, applied }, Fails::AppliedThenCrash];
+            call(chance, engine, &fails)
+        }
+    }
+}
+
+fn call(chance: &mut Chance, process: impl Fn(&mut Chance) -> usize, fails: &[Fails]) -> Fault {
+    // Most of what matters happens within the first calls after something else did.
+    let skip = if chance.one_in(3) { chance.below(60) } else { chance.below(12) };
+    Fault::Call { process: process(chance), skip, fails: *chance.pick(fails) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_fault_and_of_act_is_drawn() {
+        let cases: Vec<Case> = (0..600).map(draw).collect();
+        let faults: BTreeSet<&str> =
+            cases.iter().flat_map(|case| &case.faults).map(|fault| fault.what.kind()).collect();
+        let acts: BTreeSet<&str> = cases.iter().flat_map(|case| &case.acts).map(|act| act.what.kind()).collect();
+        assert_eq!(faults, Fault::KINDS.into_iter().collect());
+        assert_eq!(acts, Act::KINDS.into_iter().collect());
+    }
+
+    #[test]
+    fn case_survives_being_written_down() {
+        for case in (0..100).map(draw) {
+            let text = serde_json::to_string(&case).unwrap();
+            assert_eq!(serde_json::from_str::<Case>(&text).unwrap(), case);
+        }
+    }
+}

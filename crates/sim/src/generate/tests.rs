@@ -1,0 +1,116 @@
+//! What grows.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::tree::is_valid;
+
+fn trees() -> Vec<Tree> {
+    (0..300).map(|seed| grow(&mut Chance::new(seed), 4 + u32::try_from(seed % 9).unwrap())).collect()
+}
+
+#[test]
+fn every_kind_of_node_grows_within_three_hundred_seeds() {
+    let trees = trees();
+    let nodes: Vec<&Tree> = trees.iter().flat_map(Tree::all).collect();
+    let kinds: BTreeSet<&str> = nodes.iter().map(|node| node.kind()).collect();
+    let all = [
+        "seq",
+        "try",
+        "timed",
+        "scope",
+        "cleanup",
+        "step",
+        "sleep",
+        "sleep until",
+        "wait",
+        "approve",
+        "callback",
+        "condition",
+        "child",
+        "batch",
+        "group",
+        "started",
+        "lent",
+        "now",
+        "uuid",
+        "random",
+        "emit",
+        "set state",
+        "fail",
+        "renew",
+    ];
+    assert_eq!(kinds, all.into_iter().collect());
+    let groups: BTreeSet<String> = nodes
+        .iter()
+        .filter_map(|node| {
+            if let Tree::Group(group) = node { Some(format!("{:?} {:?}", group.made, group.how)) } else { None }
+        })
+        .collect();
+    assert_eq!(groups.len(), 20, "{groups:?}");
+}
+
+#[test]
+fn every_option_grows_within_three_hundred_seeds() {
+    let trees = trees();
+    let mut seen = BTreeSet::new();
+    for node in trees.iter().flat_map(Tree::all) {
+        match node {
+            Tree::Step(work) => {
+                seen.extend(work.at_most_once.then_some("at most once"));
+                seen.extend((work.permanent && work.fails > 0).then_some("permanent"));
+                seen.extend((work.takes.is_none()).then_some("never returns"));
+                seen.extend((work.fails >= work.attempts).then_some("fails for good"));
+                seen.extend((work.fails > 0 && work.fails < work.attempts).then_some("fails at first"));
+                seen.extend((work.heartbeat.is_some() && work.beats).then_some("beats"));
+                seen.extend((work.heartbeat.is_some() && !work.beats).then_some("silent"));
+            }
+            Tree::Wait(wait) => {
+                seen.extend(wait.aimed.then_some("aimed"));
+                seen.extend(wait.number.then_some("number"));
+                seen.extend(wait.or_fail.then_some("or fail"));
+                seen.extend(wait.timeout.is_none().then_some("for ever"));
+            }
+            Tree::Child(child) => {
+                seen.insert(match child.how {
+                    Kin::Awaited => "awaited",
+                    Kin::Detached => "detached",
+                    Kin::Left => "left",
+                });
+                seen.extend(child.close.map(|policy| match policy {
+                    ClosePolicy::Cancel => "cancel",
+                    ClosePolicy::Terminate => "terminate",
+                    ClosePolicy::Abandon => "abandon",
+                }));
+            }
+            Tree::Batch(batch) => {
+                seen.insert(if batch.parallel { "parallel" } else { "map" });
+                seen.extend(batch.concurrency.map(|max| if max == 0 { "none at once" } else { "few at once" }));
+                seen.extend(batch.enough.map(|_| "enough"));
+                seen.extend(batch.tolerated.map(|_| "tolerated"));
+                seen.extend(batch.percent.map(|_| "percent"));
+            }
+            Tree::Callback(call) => {
+                seen.insert(if call.submitted { "submitted" } else { "plain callback" });
+                seen.extend(call.heartbeat.map(|_| "callback heartbeat"));
+            }
+            Tree::Started { last, .. } => {
+                seen.insert(match last {
+                    Last::Await => "awaited later",
+                    Last::Cancel => "cancelled handle",
+                    Last::Leave => "dropped handle",
+                });
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(seen.len(), 30, "{seen:?}");
+}
+
+#[test]
+fn what_grows_is_valid_and_small() {
+    for (seed, tree) in trees().iter().enumerate() {
+        assert!(is_valid(tree), "seed {seed}: {tree:?}");
+        assert!(tree.all().len() <= 120, "seed {seed} has {} nodes", tree.all().len());
+    }
+}

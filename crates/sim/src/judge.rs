@@ -1,0 +1,150 @@
+//! The verdict on a case: the oracle on everything the store shows, the model on what every run came to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use outlast::{Event, Failure, Outlast, RunView};
+use outlast_core::commit::Status;
+use outlast_store::Store;
+
+use crate::case::{Case, Fails, Fault, run_id};
+use crate::client::Client;
+use crate::cluster::Cluster;
+use crate::interpret::register;
+use crate::ledger::{Ask, Asked, Ledger};
+use crate::model::{Answer, Decision, Ended, Facts, Sent, Told, accepts, generations};
+use crate::oracle::{Findings, Scene, examine};
+use crate::tally::{Tally, count};
+use crate::tree::Tree;
+
+/// The number under which the model's findings are told.
+pub const MODEL: u8 = 23;
+/// How late a timer may be when all trouble is over.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Judges a case whose runs have all ended, or should have.
+pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store) -> (Findings, Tally) {
+    // Replay runs programs: what they say must not get into the books.
+    let code = register(Outlast::memory(), Ledger::new(), cluster.world.time());
+    let checker = code.checker();
+    let may_park = BTreeSet::new();
+    let scene = Scene { checker: Some(&checker), may_park, patience: Some(PATIENCE) };
+    let mut findings = examine(store, &cluster.watch, &cluster.ledger, &scene).await;
+    let mut tally = Tally::default();
+    let told = told(cluster);
+    for view in client.engine.list().page_size(1_000).await.map(|page| page.runs).unwrap_or_default() {
+        count(&mut tally.ends, format!("{:?}", view.status));
+        if let Some(tree) = tree_of(&cluster.case, view.run.id.as_str()) {
+            let verdict = modelled(&cluster.case, client, &view, tree, &told).await;
+            findings.check(MODEL, verdict);
+        }
+    }
+    (findings, tally)
+}
+
+/// What a run of the case, or a fork of one, should do.
+fn tree_of<'c>(case: &'c Case, id: &str) -> Option<&'c Tree> {
+    let place = (0..case.runs.len()).find(|place| {
+        let own = run_id(*place);
+        id == own || id.strip_prefix(&own).is_some_and(|rest| rest.starts_with("-fork-") && !rest.contains('.'))
+    });
+    place.map(|place| &case.runs[place])
+}
+
+async fn modelled(
+    case: &Case,
+    client: &Client,
+    view: &RunView,
+    tree: &Tree,
+    told: &BTreeMap<String, Told>,
+) -> Result<(), String> {
+    let Some(ended) = ended(client, view).await else { return Ok(()) };
+    // A fork begins with the generation that was current then.
+    let forked = view.run.id.as_str().contains("-fork-");
+    let (run, told) = (view.run.id.to_string(), told.clone());
+    let facts = Facts { run, told, calm: is_calm(case) && !forked, slack: slack(case), forked };
+    let say = |broken| format!("{}: {broken}\n  it came to {ended:?}", view.run);
+    let trees = if forked { generations(tree) } else { vec![tree] };
+    let mut verdicts = trees.into_iter().map(|tree| accepts(tree, &ended, &facts));
+    let first = verdicts.next().unwrap_or(Ok(()));
+    if verdicts.any(|verdict| verdict.is_ok()) { Ok(()) } else { first.map_err(say) }
+}
+
+async fn ended(client: &Client, view: &RunView) -> Option<Ended> {
+    if !view.status.is_terminal() || view.status == Status::Parked {
+        return None;
+    }
+    let run = client.engine.run(view.run.id.as_str()).ok()?;
+    match run.journal().await.ok()?.pop()? {
+        Event::RunFinished { output } => Some(match serde_json::from_slice(&output) {
+            Ok(outcome) => Ended::Output(outcome),
+            Err(error) => Ended::Failed(Failure::new("unreadable", format!("the output cannot be read: {error}"))),
+        }),
+        Event::RunErrored { error } => Some(Ended::Failed(error)),
+        Event::RunCancelled { .. } => Some(Ended::Cancelled),
+        Event::RunTerminated { .. } => Some(Ended::Terminated),
+        _ => None,
+    }
+}
+
+/// Whether bodies take as long as they take.
+fn is_calm(case: &Case) -> bool {
+    case.faults.is_empty() && case.options.latency == 0 && case.options.drift.iter().all(|drift| *drift == 0)
+}
+
+/// How far the clocks that a run sees may disagree, in milliseconds; none if that has no bound.
+fn slack(case: &Case) -> Option<u64> {
+    let wild = case.faults.iter().any(|fault| match fault.what {
+        Fault::Jump { .. } | Fault::Freeze { .. } | Fault::Cut { .. } => true,
+        Fault::Call { fails, .. } => matches!(fails, Fails::Late { .. } | Fails::Hangs { .. }),
+        _ => false,
+    });
+    // A tenth of what passes between two looks at the store's clock, and what calls take.
+    (!wild).then_some(case.options.poll / 5 + 4 * case.options.latency + 10)
+}
+
+/// What runs were told, as far as anybody outside knows.
+fn told(cluster: &Cluster) -> BTreeMap<String, Told> {
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    let asks = cluster.ledger.asks();
+    for ask in asks.iter().filter(|ask| ask.is_possible()) {
+        add(told.entry(ask.run.clone()).or_default(), ask);
+    }
+    for run in &cluster.watch.sight().told_to_stop {
+        let one = told.entry(run.id.to_string()).or_default();
+        // Whoever ends tells those it leaves behind, once or, if it is not sure, again.
+        (one.cancels, one.terminated) = (one.cancels + 2, true);
+    }
+    for ask in asks.iter().filter(|ask| ask.is_possible()) {
+        if let Asked::Fork { to, .. } = &ask.asked {
+            let before = told.get(&ask.run).cloned().unwrap_or_default();
+            let fork = told.entry(to.clone()).or_default();
+            let after = std::mem::take(fork);
+            *fork = Told {
+                signals: before.signals.into_iter().chain(after.signals).collect(),
+                decisions: before.decisions.into_iter().chain(after.decisions).collect(),
+                answers: before.answers.into_iter().chain(after.answers).collect(),
+                cancels: before.cancels + after.cancels,
+                terminated: after.terminated,
+            };
+        }
+    }
+    told
+}
+
+fn add(told: &mut Told, ask: &Ask) {
+    match &ask.asked {
+        Asked::Signal { name, id, payload, .. } => {
+            let (name, payload, id) = (name.clone(), payload.clone(), id.clone());
+            told.signals.push(Sent { name, payload, id, aimed: None });
+        }
+        Asked::Approve { key, yes, .. } => told.decisions.push(Decision { key: key.clone(), approved: *yes }),
+        Asked::Callback { key, value, .. } => {
+            let what = value.clone().ok_or_else(crate::client::said_no);
+            told.answers.push(Answer { key: key.clone(), what });
+        }
+        Asked::Cancel => told.cancels += 1,
+        Asked::Terminate => told.terminated = true,
+        Asked::Start | Asked::StartOther | Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete => {}
+    }
+}

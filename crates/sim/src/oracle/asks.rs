@@ -1,0 +1,177 @@
+//! What clients were told against what is there; and nothing is there that nobody asked for.
+
+mod traces;
+
+use bytes::Bytes;
+use outlast_core::commit::{InboxKind, Status};
+use outlast_core::event::Event;
+use outlast_core::id::RunKey;
+use outlast_core::record::Record;
+use outlast_store::invariants::RunState;
+use serde_json::Value;
+
+use super::{Evidence, end_of};
+use crate::ledger::{Ask, Asked};
+use crate::violation::Findings;
+
+pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
+    for ask in evidence.asks.iter().filter(|ask| ask.is_done()) {
+        done(evidence, ask, findings);
+    }
+    for ask in &evidence.asks {
+        last_word(evidence, ask, findings);
+    }
+    traces::judge(evidence, findings);
+}
+
+/// What was acknowledged is there.
+fn done(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
+    let run = ask.run.as_str();
+    let gone = evidence.shadow_of(run).is_some_and(|shadow| shadow.deleted || shadow.doomed);
+    let state = evidence.state_of(run);
+    if let Asked::Fork { to, at } = &ask.asked {
+        return forked(evidence, (run, *at), to, findings);
+    }
+    if let Asked::Delete = ask.asked {
+        // An id that was deleted may have been given again.
+        let again = evidence.shadow_of(run).is_none_or(|shadow| !shadow.deleted);
+        return findings.ensure(2, state.is_none() || again, || format!("{run} was deleted and is there"));
+    }
+    let Some((key, state)) = state else {
+        return findings.ensure(2, gone, || format!("{run} acknowledged {:?} and is gone", ask.asked));
+    };
+    let verdict = match &ask.asked {
+        Asked::Start => Ok(()),
+        Asked::StartOther => {
+            let starts = |other: &&Ask| other.run == run && matches!(other.asked, Asked::Start) && other.is_done();
+            match evidence.asks.iter().find(starts) {
+                Some(_) => Err("it was started with two inputs".to_owned()),
+                None => Ok(()),
+            }
+        }
+        Asked::Signal { id, .. } => {
+            is_there(state, signals_named(evidence, key, state, id), state.view.status.is_terminal())
+        }
+        Asked::Approve { key: approval, by, yes, id } => {
+            let decided = |event: &Event| {
+                matches!(event, Event::ApprovalResolved { key, approved, by: who, .. }
+                    if key.as_str() == approval && approved == yes && who.as_deref() == Some(by))
+            };
+            is_there(state, answers(state, decided, id), was_terminated(state))
+        }
+        Asked::Callback { key: callback, value, id } => {
+            let answered = |event: &Event| match (event, value) {
+                (Event::CallbackResolved { key, payload, .. }, Some(value)) => {
+                    key.as_str() == callback && is_json(payload, value)
+                }
+                (Event::CallbackFailed { key, .. }, None) => key.as_str() == callback,
+                _ => false,
+            };
+            // The same key may have failed in an earlier generation too.
+            is_there(state, answers(state, answered, id).min(1), was_terminated(state))
+        }
+        Asked::Cancel => asked_to_stop(state),
+        Asked::Terminate => match end_of(state) {
+            Some(Event::RunTerminated { .. }) => Ok(()),
+            other => Err(format!("it ended with {:?}", other.as_ref().map(Event::kind))),
+        },
+        Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete => Ok(()),
+    };
+    findings.check(2, verdict.map_err(|broken| format!("{run} acknowledged {:?}: {broken}", ask.asked)));
+}
+
+/// Whatever is acknowledged is found once; not at all only where the run's end took it away.
+fn is_there(state: &RunState, found: usize, may_be_lost: bool) -> Result<(), String> {
+    match found {
+        1 => Ok(()),
+        0 if may_be_lost => Ok(()),
+        found => Err(format!("it is there {found} times, and the run is {:?}", state.view.status)),
+    }
+}
+
+fn signals_named(evidence: &Evidence, run: &RunKey, state: &RunState, id: &str) -> usize {
+    let own = evidence.own_events(run, state);
+    let taken = own.iter().filter(|(_, _, event)| {
+        matches!(event, Event::SignalResolved { signal_id, .. } | Event::SignalRejected { signal_id, .. }
+            if signal_id.as_str() == id)
+    });
+    taken.count() + in_the_inbox(state, id)
+}
+
+fn answers(state: &RunState, is: impl Fn(&Event) -> bool, id: &str) -> usize {
+    state.events().iter().filter(|event| is(event)).count() + in_the_inbox(state, id)
+}
+
+fn in_the_inbox(state: &RunState, id: &str) -> usize {
+    state.inbox.iter().filter(|item| item.delivery.as_ref().is_some_and(|found| found.as_str() == id)).count()
+}
+
+fn was_terminated(state: &RunState) -> bool {
+    matches!(end_of(state), Some(Event::RunTerminated { .. }))
+}
+
+pub(super) fn is_json(payload: &Bytes, value: &Value) -> bool {
+    serde_json::from_slice::<Value>(payload).is_ok_and(|payload| payload == *value)
+}
+
+/// A run that lives was told, or will be.
+fn asked_to_stop(state: &RunState) -> Result<(), String> {
+    let told = state.events().iter().any(|event| matches!(event, Event::CancelRequested { .. }));
+    let will_be = state.inbox.iter().any(|item| item.kind == InboxKind::Cancel);
+    if told || will_be || state.view.status.is_terminal() {
+        Ok(())
+    } else {
+        Err("it is alive and was never told".to_owned())
+    }
+}
+
+/// A pause that was acknowledged holds until somebody else is heard; a resume ends it.
+fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
+    let Some((run, state)) = evidence.state_of(&ask.run).filter(|(_, state)| !state.view.status.is_terminal()) else {
+        return;
+    };
+    let speaks = |other: &&Ask| {
+        let control = matches!(other.asked, Asked::Pause | Asked::Resume | Asked::Cancel | Asked::Terminate);
+        control && other.run == ask.run && other.is_possible()
+    };
+    // What overlaps it may have been heard before it or after.
+    let alone = !evidence.asks.iter().filter(speaks).any(|other| {
+        let after = ask.ended.is_none_or(|(ended, _)| other.begun > ended);
+        let meanwhile = other.begun >= ask.begun && other != ask;
+        let in_time = other.is_done() && other.ended.is_some_and(|(ended, _)| ended < ask.begun);
+        let earlier = other.begun < ask.begun && !in_time;
+        after || meanwhile || earlier
+    });
+    if !ask.is_done() || !alone || state.view.status == Status::Parked || evidence.told_to_stop.contains(run) {
+        return;
+    }
+    let unread = state.inbox.iter().any(|item| item.kind == InboxKind::Pause);
+    let pending = unread || state.view.owner.is_some();
+    match ask.asked {
+        Asked::Pause => findings.ensure(2, state.view.status == Status::Paused || pending, || {
+            format!("{run} was paused, nobody let it go on, and it is {:?}", state.view.status)
+        }),
+        Asked::Resume => findings.ensure(2, state.view.status != Status::Paused, || {
+            format!("{run} was resumed, nobody paused it again, and it is paused")
+        }),
+        _ => {}
+    }
+}
+
+/// A fork began with what its source had, in the same order.
+fn forked(evidence: &Evidence, (from, at): (&str, u64), to: &str, findings: &mut Findings) {
+    let Some(fork) = evidence.shadow_of(to).filter(|_| evidence.state_of(to).is_some()) else {
+        let gone = evidence.shadow_of(to).is_some_and(|shadow| shadow.deleted || shadow.doomed);
+        return findings.ensure(2, gone, || format!("{to} was forked from {from} and is not there"));
+    };
+    let (Some(source), Some(first)) = (evidence.shadow_of(from), fork.chapters.first()) else { return };
+    if !source.sure || !fork.sure {
+        return;
+    }
+    let history: Vec<&Record> = first.records().take(first.history).collect();
+    let from_it = source.chapters.iter().any(|chapter| {
+        let mut kept = chapter.records().take(usize::try_from(at).unwrap_or(usize::MAX));
+        history.iter().all(|record| kept.any(|kept| kept == *record))
+    });
+    findings.ensure(2, from_it, || format!("{to} does not begin as {from} did up to {at}"));
+}

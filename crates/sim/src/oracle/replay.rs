@@ -1,0 +1,82 @@
+//! Replaying every journal with the code.
+
+use outlast::{Checker, Recording};
+use outlast_core::event::{Event, Kind};
+use outlast_core::id::RunKey;
+use outlast_core::record::Record;
+use serde_json::{Map, Value, json};
+
+use super::Evidence;
+use crate::violation::Findings;
+use crate::watch::{Chapter, Shadow};
+
+/// Each generation is replayed whole, and as it was when half of it had happened.
+pub(super) fn judge(evidence: &Evidence, checker: &Checker, findings: &mut Findings) {
+    for (run, state) in evidence.runs() {
+        let Some(shadow) = evidence.shadows.get(run).filter(|shadow| shadow.sure) else { continue };
+        for (generation, (records, chapter)) in state.journals.iter().zip(&shadow.chapters).enumerate() {
+            let recording = match recording(run, shadow, generation, chapter, records) {
+                Ok(recording) => recording,
+                Err(error) => {
+                    findings.check(14, Err(format!("{run}/{generation} cannot be written down: {error}")));
+                    continue;
+                }
+            };
+            let ended = records.last().and_then(|last| Event::decode(last).ok());
+            let ended =
+                ended.is_some_and(|last| last.ends_generation() && !matches!(last, Event::RunTerminated { .. }));
+            let replayed = checker.check(&recording);
+            findings.check(
+                14,
+                match replayed {
+                    Ok(replayed) if replayed.ended || !ended => Ok(()),
+                    Ok(_) => Err(format!("{run}/{generation} has ended, and its code does not come to its end")),
+                    Err(error) => Err(format!("{run}/{generation}: {error}")),
+                },
+            );
+            let half = checker.check(&recording.prefix(records.len() / 2));
+            findings
+                .check(14, half.map(drop).map_err(|error| format!("the first half of {run}/{generation}: {error}")));
+        }
+    }
+}
+
+/// A generation as it is written down. Older ones cannot be had from the store in that form.
+fn recording(
+    run: &RunKey,
+    shadow: &Shadow,
+    generation: usize,
+    chapter: &Chapter,
+    records: &[Record],
+) -> Result<Recording, serde_json::Error> {
+    let mut written = Map::new();
+    let mut put = |name: &str, value: Value| written.insert(name.to_owned(), value);
+    put("namespace", json!(run.namespace));
+    put("run", json!(run.id));
+    put("generation", json!(generation));
+    put("workflow", json!(shadow.workflow));
+    put("version", json!(chapter.version));
+    put("input_hex", json!(hex(&chapter.input)));
+    put("events", records.iter().map(event).collect());
+    serde_json::from_value(Value::Object(written))
+}
+
+fn event(record: &Record) -> Value {
+    let kind = Kind::from_code(record.kind).map_or_else(|| record.kind.to_string(), |kind| kind.name().to_owned());
+    let mut written = json!({ "kind": kind, "version": record.version, "at": record.at });
+    if let Some(key) = &record.key {
+        written["key"] = json!(key);
+    }
+    if let Some(meta) = &record.meta {
+        written["meta_hex"] = json!(hex(meta));
+    }
+    if let Some(payload) = &record.payload {
+        written["payload_hex"] = json!(hex(payload));
+    }
+    written
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).collect()
+}

@@ -1,0 +1,145 @@
+//! Playing a case: trouble, healing, and then the oracle.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::testing::World;
+use outlast_core::limits::Limits;
+use outlast_store::{MemoryStore, Store, invariants};
+
+use crate::case::{Case, Programs};
+use crate::client::Client;
+use crate::cluster::Cluster;
+use crate::heal::settle;
+use crate::judge::judge;
+use crate::ledger::Ledger;
+use crate::nemesis::inflict;
+use crate::oracle::{Findings, Violation};
+use crate::story;
+use crate::tally::{Tally, count};
+use crate::watch::Watch;
+
+/// How often to look at what the store shows while things go wrong, in virtual seconds.
+const LOOK: u32 = 10;
+
+/// What came of a case.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Promises that were broken.
+    pub violations: Vec<Violation>,
+    /// A number over everything that happened, in order.
+    pub trace: u64,
+    /// What happened how often.
+    pub tally: Tally,
+    /// The journals of all runs, if a promise was broken.
+    pub journals: Vec<String>,
+}
+
+/// Opens the store of a case in its world.
+pub type Open<'a> = &'a dyn Fn(&World) -> Arc<dyn Store>;
+
+/// Plays a case in memory.
+pub fn play(case: &Case) -> Verdict {
+    guarded(case, &|world| Arc::new(MemoryStore::new(world.clock(), Limits::default())), true)
+}
+
+/// Plays a case on a store with the world's clock.
+pub fn play_on(case: &Case, open: Open<'_>) -> Verdict {
+    guarded(case, open, false)
+}
+
+/// A panic is a broken promise too. `at_once` says whether everything the store shows can be read with nothing in between.
+fn guarded(case: &Case, open: Open<'_>, at_once: bool) -> Verdict {
+    let played = catch_unwind(AssertUnwindSafe(|| whole(case, open, at_once)));
+    played.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it does not say why");
+        let violations = vec![Violation { invariant: 0, text: format!("a panic: {said}") }];
+        Verdict { violations, ..Verdict::default() }
+    })
+}
+
+fn whole(case: &Case, open: Open<'_>, at_once: bool) -> Verdict {
+    let programs = match case.options.programs {
+        Programs::Kept => outlast::testing::Programs::Kept,
+        Programs::Dropped => outlast::testing::Programs::Dropped,
+        Programs::Evicted => outlast::testing::Programs::Evicted { seed: case.seed },
+    };
+    let world = Rc::new(World::seeded(case.seed).shuffled().programs(programs));
+    let store = open(&world);
+    let ledger = Ledger::new();
+    let watch = Arc::new(Watch::new(Arc::clone(&store), world.clock()));
+    let case = Rc::new(case.clone());
+    let cluster = Cluster::new(Rc::clone(&world), Rc::clone(&case), Arc::clone(&watch), Arc::clone(&ledger));
+    let (judged, errors) = crate::errors::collecting(|| {
+        world.block_on(async {
+            let client = cluster.start().await;
+            let mut midway = Findings::default();
+            trouble(&cluster, &client, at_once.then_some((&*store, &mut midway))).await;
+            cluster.heal().await;
+            let stuck = settle(&client, &case).await;
+            let (mut findings, tally) = judge(&cluster, &client, &*store).await;
+            findings.merge(midway);
+            let broken = !stuck.is_empty() || !findings.violations.is_empty();
+            let journals = if broken { story::journals(&*store).await } else { Vec::new() };
+            (stuck, findings, tally, journals)
+        })
+    });
+    let (mut violations, findings, mut tally, journals) = judged;
+    violations.extend(findings.violations);
+    violations.extend(errors.into_iter().map(|text| Violation { invariant: 0, text }));
+    (tally.faults, tally.events, tally.calls) = (cluster.faults_landed(), watch.events_seen(), watch.calls());
+    tally.invariants = findings.checked;
+    case.acts.iter().for_each(|act| count(&mut tally.acts, act.what.kind()));
+    tally.virtual_millis = u64::try_from(world.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Verdict { violations, trace: world.trace_hash(), tally, journals }
+}
+
+/// Lets clients act and faults happen, each at its time, until all of it is over.
+async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<(&dyn Store, &mut Findings)>) {
+    let left = Rc::new(std::cell::Cell::new(cluster.case.acts.len() + cluster.case.faults.len()));
+    for (number, act) in cluster.case.acts.iter().cloned().enumerate() {
+        let (case, client, left) = (Rc::clone(&cluster.case), client.clone(), Rc::clone(&left));
+        cluster.world.spawn(async move {
+            client.world.sleep(Duration::from_millis(act.at)).await;
+            client.act(&case, number, &act.what).await;
+            left.set(left.get() - 1);
+        });
+    }
+    for fault in cluster.case.faults.iter().cloned() {
+        let (cluster, left) = (Rc::clone(cluster), Rc::clone(&left));
+        let world = Rc::clone(&cluster.world);
+        world.spawn(async move {
+            cluster.world.sleep(Duration::from_millis(fault.at)).await;
+            inflict(Rc::clone(&cluster), fault.what).await;
+            left.set(left.get() - 1);
+        });
+    }
+    // A client that waits for a frozen or dead process is answered after healing.
+    let longest = Duration::from_secs(240);
+    for second in 1.. {
+        if left.get() == 0 || cluster.world.elapsed() >= longest {
+            return;
+        }
+        cluster.world.sleep(Duration::from_secs(1)).await;
+        if second % LOOK == 0
+            && let Some((store, findings)) = &mut midway
+        {
+            look(*store, findings).await;
+        }
+    }
+}
+
+/// What holds at the end holds all the time: what the store shows is one state.
+async fn look(store: &dyn Store, findings: &mut Findings) {
+    for namespace in store.namespaces().await.unwrap_or_default() {
+        let Ok(shown) = invariants::World::read(store, &namespace).await else { continue };
+        for (run, state) in &shown.runs {
+            for (invariant, verdict) in state.verdicts(&shown.tasks) {
+                findings.check(invariant, verdict.map_err(|broken| format!("{run}, midway: {broken}")));
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Small lives, each about one thing, in which every call to the store is made to fail once.
+
+use serde_json::json;
+
+use crate::case::{Act, Case, Options, Programs, Timed};
+use crate::tree::{Batch, Call, Child, Group, How, Kin, Last, Made, Tree, Wait, Work};
+use outlast::ClosePolicy;
+
+/// One thing that can happen.
+pub struct Scenario {
+    /// What it is about.
+    pub name: &'static str,
+    /// What the run does.
+    pub tree: Tree,
+    /// What clients do, beside starting it.
+    pub acts: Vec<Timed<Act>>,
+}
+
+impl Scenario {
+    /// The scenario as a case without faults.
+    pub fn case(&self) -> Case {
+        let start = Timed { at: 0, what: Act::Start(0) };
+        let options = Options {
+            processes: 1,
+            lease: 5_000,
+            poll: 1_000,
+            programs: Programs::Kept,
+            latency: 0,
+            drift: vec![0],
+            runs_max: 100,
+        };
+        let acts = std::iter::once(start).chain(self.acts.iter().cloned()).collect();
+        Case { seed: 1, options, runs: vec![self.tree.clone()], acts, faults: Vec::new() }
+    }
+}
+
+fn scenario(name: &'static str, tree: Tree, acts: Vec<Timed<Act>>) -> Scenario {
+    Scenario { name, tree, acts }
+}
+
+fn step() -> Tree {
+    Tree::Step(Work { attempts: 1, takes: Some(0), ..Work::default() })
+}
+
+fn flaky(fails: u32, attempts: u32) -> Tree {
+    Tree::Step(Work { fails, attempts, delay: 200, takes: Some(0), ..Work::default() })
+}
+
+fn nap() -> Tree {
+    Tree::Sleep(400)
+}
+
+fn seq(parts: Vec<Tree>) -> Tree {
+    Tree::Seq(parts)
+}
+
+fn wait(name: &str, timeout: Option<u64>) -> Tree {
+    Tree::Wait(open(name, timeout))
+}
+
+fn open(name: &str, timeout: Option<u64>) -> Wait {
+    Wait { name: name.to_owned(), number: false, aimed: false, timeout, or_fail: false }
+}
+
+fn group(how: How, made: Made, members: Vec<Tree>) -> Tree {
+    Tree::Group(Group { how, made, members })
+}
+
+fn batch(branches: Vec<Tree>, concurrency: Option<usize>, tolerated: Option<usize>) -> Tree {
+    Tree::Batch(Batch { parallel: false, branches, concurrency, enough: None, tolerated, percent: None })
+}
+
+fn child(tree: Tree, how: Kin, close: Option<ClosePolicy>) -> Tree {
+    Tree::Child(Child { tree: Box::new(tree), how, close })
+}
+
+fn caught(tree: Tree) -> Tree {
+    Tree::Try(Box::new(tree))
+}
+
+fn callback(submitted: bool, timeout: Option<u64>) -> Tree {
+    Tree::Callback(Call { submitted, fails: 0, timeout, heartbeat: None })
+}
+
+fn at(at: u64, what: Act) -> Timed<Act> {
+    Timed { at, what }
+}
+
+fn signal(at: u64, name: &str, number: u32) -> Timed<Act> {
+    let (payload, id) = (json!(number), format!("{name}-{number}"));
+    Timed { at, what: Act::Signal { run: 0, name: name.to_owned(), payload, id } }
+}
+
+fn answer(at: u64, yes: bool) -> Timed<Act> {
+    Timed { at, what: Act::Answer { run: 0, nth: 0, yes } }
+}
+
+/// Every scenario.
+pub fn all() -> Vec<Scenario> {
+    let mut all = plain();
+    all.extend(answers());
+    all.extend(together());
+    all.extend(families());
+    all.extend(controls());
+    all
+}
+
+fn plain() -> Vec<Scenario> {
+    let careful = Work { attempts: 1, at_most_once: true, takes: Some(300), ..Work::default() };
+    let slow = Work { attempts: 2, takes: None, timeout: Some(500), delay: 100, ..Work::default() };
+    vec![
+        scenario("three steps", seq(vec![step(), step(), step()]), vec![]),
+        scenario("a step that is tried again", flaky(2, 4), vec![]),
+        scenario("a step that fails for good", caught(flaky(9, 2)), vec![]),
+        scenario("a step that runs at most once", caught(Tree::Step(careful)), vec![]),
+        scenario("a step that takes too long", caught(Tree::Step(slow)), vec![]),
+        scenario("sleeps between steps", seq(vec![step(), nap(), step(), nap(), step()]), vec![]),
+        scenario("time and chance", seq(vec![Tree::Now, Tree::Uuid, Tree::Random, nap(), Tree::Now]), vec![]),
+        scenario("a condition", Tree::Condition { not: 2, checks: 5 }, vec![]),
+        scenario("a run that fails", seq(vec![step(), Tree::Fail]), vec![]),
+    ]
+}
+
+fn answers() -> Vec<Scenario> {
+    let lent = Tree::Lent { wait: open("a", None), naps: vec![300, 300], last: Last::Await };
+    vec![
+        scenario(
+            "signals before and after",
+            seq(vec![nap(), wait("a", None), step(), wait("a", None)]),
+            vec![signal(10, "a", 1), signal(10, "a", 1), signal(2_500, "a", 2)],
+        ),
+        scenario("a wait that is late", seq(vec![wait("a", Some(500)), step()]), vec![signal(5_000, "a", 1)]),
+        scenario("a decision", seq(vec![Tree::Approve(None), step()]), vec![answer(1_500, true), answer(1_600, false)]),
+        scenario("a decision that is late", Tree::Approve(Some(700)), vec![answer(4_000, true)]),
+        scenario("a callback", callback(true, None), vec![answer(2_500, true)]),
+        scenario("a callback that fails", caught(callback(false, None)), vec![answer(2_500, false)]),
+        scenario("a callback that is late", caught(callback(true, Some(600))), vec![]),
+        scenario("a wait that is lent", lent, vec![signal(1_800, "a", 1)]),
+        scenario(
+            "a signal with the start",
+            wait("a", None),
+            vec![at(
+                100,
+                Act::SignalWithStart { run: 0, name: "a".to_owned(), payload: json!(1), id: "first".to_owned() },
+            )],
+        ),
+    ]
+}
+
+fn together() -> Vec<Scenario> {
+    let slow_first = vec![Tree::Sleep(900), nap(), Tree::Sleep(1_500)];
+    let bad = || flaky(9, 1);
+    let race = vec![wait("a", None), nap()];
+    vec![
+        scenario("all", group(How::All, Made::Scopes, vec![step(), nap(), seq(vec![nap(), step()])]), vec![]),
+        scenario(
+            "any",
+            group(How::Any, Made::Scopes, vec![bad(), seq(vec![nap(), step()]), Tree::Sleep(9_000)]),
+            vec![],
+        ),
+        scenario("a race of sleeps", group(How::Race, Made::Sleeps, slow_first), vec![]),
+        scenario("a race with a wait", group(How::Race, Made::Started, race), vec![signal(1_400, "a", 1)]),
+        scenario("all settled", group(How::AllSettled, Made::Scopes, vec![bad(), step(), nap()]), vec![]),
+        scenario("a map in pairs", batch(vec![step(), seq(vec![nap(), step()]), step(), nap()], Some(2), None), vec![]),
+        scenario("a map that tolerates", batch(vec![step(), bad(), step()], None, Some(1)), vec![]),
+        scenario("a map that does not", caught(batch(vec![bad(), nap(), Tree::Sleep(5_000)], None, Some(0))), vec![]),
+        scenario(
+            "an operation that was started",
+            Tree::Started { first: Box::new(nap()), meanwhile: Box::new(step()), last: Last::Await },
+            vec![],
+        ),
+        scenario(
+            "an operation that is cancelled",
+            Tree::Started { first: Box::new(Tree::Sleep(9_000)), meanwhile: Box::new(step()), last: Last::Cancel },
+            vec![],
+        ),
+    ]
+}
+
+fn families() -> Vec<Scenario> {
+    let patient = || seq(vec![step(), Tree::Sleep(8_000), step()]);
+    vec![
+        scenario("a child", child(seq(vec![step(), nap()]), Kin::Awaited, None), vec![]),
+        scenario("a child that fails", caught(child(Tree::Fail, Kin::Awaited, None)), vec![]),
+        scenario("a child that goes on alone", child(patient(), Kin::Left, Some(ClosePolicy::Abandon)), vec![]),
+        scenario("a child that is asked to stop", child(patient(), Kin::Left, Some(ClosePolicy::Cancel)), vec![]),
+        scenario("a child that is ended", child(patient(), Kin::Left, Some(ClosePolicy::Terminate)), vec![]),
+        scenario(
+            "a child that loses",
+            group(How::Race, Made::Family, vec![child(patient(), Kin::Awaited, None), nap()]),
+            vec![],
+        ),
+        scenario(
+            "generations",
+            seq(vec![wait("a", None), Tree::Renew(Box::new(seq(vec![step(), wait("a", None)])))]),
+            vec![signal(10, "a", 1), signal(20, "a", 2)],
+        ),
+    ]
+}
+
+fn controls() -> Vec<Scenario> {
+    let long = || seq(vec![step(), Tree::Sleep(3_000), step()]);
+    let cleanup = Tree::Cleanup { body: Box::new(Tree::Sleep(20_000)), cleanup: Box::new(step()) };
+    vec![
+        scenario("a request to stop", cleanup, vec![at(1_500, Act::Cancel(0))]),
+        scenario("a family that is stopped", child(long(), Kin::Awaited, None), vec![at(2_000, Act::Cancel(0))]),
+        scenario("a pause", long(), vec![at(1_300, Act::Pause(0)), at(6_000, Act::Resume(0))]),
+        scenario("a pause that is stopped", long(), vec![at(1_300, Act::Pause(0)), at(6_000, Act::Cancel(0))]),
+        scenario("a termination", child(long(), Kin::Awaited, None), vec![at(2_000, Act::Terminate(0))]),
+        scenario("a fork", long(), vec![at(2_000, Act::Fork { run: 0, part: 600 })]),
+        scenario("a deletion", step(), vec![at(3_000, Act::Delete(0))]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_enough_of_them_and_each_is_valid() {
+        let all = all();
+        assert!(all.len() >= 30, "{}", all.len());
+        for Scenario { name, tree, .. } in &all {
+            assert!(crate::tree::is_valid(tree), "{name}");
+        }
+    }
+}

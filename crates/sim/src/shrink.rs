@@ -1,0 +1,140 @@
+//! Making a failing case small: first fewer faults, then fewer acts and runs, then smaller workflows.
+
+use crate::case::{Case, Programs};
+use crate::tree::smaller;
+
+/// The smallest case found that still fails, within so many tries.
+pub fn shrink(case: &Case, tries: usize, mut fails: impl FnMut(&Case) -> bool) -> Case {
+    let mut shrinking = Shrinking { best: case.clone(), left: tries, fails: &mut fails };
+    loop {
+        let before = shrinking.best.clone();
+        shrinking.fewer(|case| &mut case.faults);
+        shrinking.fewer(|case| &mut case.acts);
+        shrinking.smaller_runs();
+        shrinking.plainer();
+        if shrinking.best == before || shrinking.left == 0 {
+            return shrinking.best;
+        }
+    }
+}
+
+struct Shrinking<'f> {
+    best: Case,
+    left: usize,
+    fails: &'f mut dyn FnMut(&Case) -> bool,
+}
+
+impl Shrinking<'_> {
+    /// Takes the candidate if it fails too.
+    fn attempt(&mut self, candidate: Case) -> bool {
+        if self.left == 0 || candidate == self.best {
+            return false;
+        }
+        self.left -= 1;
+        let failed = (self.fails)(&candidate);
+        if failed {
+            self.best = candidate;
+        }
+        failed
+    }
+
+    /// Leaves out items: half of them at once, then quarters, then one by one.
+    fn fewer<T: Clone>(&mut self, items: impl Fn(&mut Case) -> &mut Vec<T>) {
+        let mut size = items(&mut self.best.clone()).len().div_ceil(2);
+        while size > 0 {
+            let mut at = 0;
+            while at < items(&mut self.best.clone()).len() {
+                let mut candidate = self.best.clone();
+                let list = items(&mut candidate);
+                list.drain(at..(at + size).min(list.len()));
+                if !self.attempt(candidate) {
+                    at += size;
+                }
+            }
+            size /= 2;
+        }
+    }
+
+    fn smaller_runs(&mut self) {
+        for place in (0..self.best.runs.len()).rev() {
+            self.without_run(place);
+        }
+        for place in 0..self.best.runs.len() {
+            while let Some(tree) = self.best.runs.get(place).cloned() {
+                let shrunk = smaller(&tree).into_iter().any(|tree| {
+                    let mut candidate = self.best.clone();
+                    candidate.runs[place] = tree;
+                    self.attempt(candidate)
+                });
+                if !shrunk || self.left == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The last run only: others are named by their places.
+    fn without_run(&mut self, place: usize) {
+        if place == 0 || place + 1 != self.best.runs.len() {
+            return;
+        }
+        let mut candidate = self.best.clone();
+        candidate.runs.pop();
+        candidate.acts.retain(|act| act.what.run() != place);
+        candidate.faults.retain(|fault| !matches!(fault.what, crate::case::Fault::Damage { run, .. } if run == place));
+        self.attempt(candidate);
+    }
+
+    fn plainer(&mut self) {
+        let plain: [fn(&mut Case); 5] = [
+            |case| case.options.latency = 0,
+            |case| case.options.drift.iter_mut().for_each(|drift| *drift = 0),
+            |case| case.options.programs = Programs::Kept,
+            |case| case.options.runs_max = 100,
+            |case| case.options.processes = (case.options.processes - 1).max(1),
+        ];
+        for simplify in plain {
+            let mut candidate = self.best.clone();
+            simplify(&mut candidate);
+            self.attempt(candidate);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Act, Fault};
+    use crate::draw::draw;
+
+    #[test]
+    fn what_does_not_matter_is_left_out() {
+        let guilty = |case: &Case| case.faults.iter().any(|fault| matches!(fault.what, Fault::Freeze { .. }));
+        let case = (0..).map(draw).find(|case| guilty(case) && case.faults.len() > 3 && case.runs.len() > 1).unwrap();
+        let small = shrink(&case, 1_000, guilty);
+        assert_eq!(small.faults.len(), 1, "{small:?}");
+        assert_eq!((small.acts.len(), small.runs.len(), small.options.processes), (0, 1, 1), "{small:?}");
+    }
+
+    #[test]
+    fn two_things_that_matter_together_are_both_kept() {
+        let guilty = |case: &Case| {
+            let pause = case.acts.iter().any(|act| matches!(act.what, Act::Pause(_)));
+            pause && case.faults.iter().any(|fault| matches!(fault.what, Fault::Crash { .. }))
+        };
+        let case = (0..).map(draw).find(guilty).unwrap();
+        let small = shrink(&case, 1_000, guilty);
+        assert_eq!((small.acts.len(), small.faults.len()), (1, 1), "{small:?}");
+    }
+
+    #[test]
+    fn shrinking_stops_when_its_tries_are_used_up() {
+        let mut asked = 0;
+        let case = (0..).map(draw).find(|case| case.faults.len() > 3).unwrap();
+        shrink(&case, 7, |_| {
+            asked += 1;
+            false
+        });
+        assert!(asked <= 7);
+    }
+}

@@ -1,0 +1,171 @@
+//! The watch: a store in front of the real one. It sees every call that truly reached it, keeps its own books, and compares.
+//!
+//! Violations are collected and never panic: the case goes on. With a store that answers at once, as the one in memory does,
+//! the order of answers is the order of effects, and everything is judged. Where calls overlap, or are dropped under way, that
+//! order is not known: then only what does not depend on it is judged.
+
+mod commits;
+mod mail;
+mod shadow;
+mod sight;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outlast_core::commit::Commit;
+use outlast_core::id::RunKey;
+use outlast_core::time::Timestamp;
+use outlast_store::{Clock, CommitError, Committed, Store, StoreError};
+
+pub use shadow::{Arrival, Chapter, Entry, Holder, Parcel, Shadow};
+pub use sight::Sight;
+
+use crate::violation::Findings;
+use sight::Stand;
+
+/// A store that watches another one. Handles for several processes share what they see.
+pub struct Watch {
+    inner: Arc<dyn Store>,
+    clock: Clock,
+    /// Who calls through this handle; empty if nobody said.
+    process: String,
+    sight: Arc<Mutex<Sight>>,
+}
+
+/// A call that writes, under way.
+struct Call<'w> {
+    watch: &'w Watch,
+    /// The runs it is about.
+    runs: Vec<RunKey>,
+    /// Whether nothing else was under way when it began, and how many had begun.
+    alone: bool,
+    begun: u64,
+    answered: bool,
+}
+
+impl Watch {
+    /// In front of `inner`, whose clock is `clock`.
+    pub fn new(inner: Arc<dyn Store>, clock: Clock) -> Watch {
+        Watch { inner, clock, process: String::new(), sight: Arc::default() }
+    }
+
+    /// The same watch for a process: what comes through it is known to come from there.
+    pub fn of(&self, process: &str) -> Arc<Watch> {
+        let (inner, clock, sight) = (Arc::clone(&self.inner), self.clock.clone(), Arc::clone(&self.sight));
+        Arc::new(Watch { inner, clock, process: process.to_owned(), sight })
+    }
+
+    /// What was seen.
+    pub fn sight(&self) -> MutexGuard<'_, Sight> {
+        self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found so far.
+    pub fn findings(&self) -> Findings {
+        self.sight().findings.clone()
+    }
+
+    /// How many events of each kind were appended.
+    pub fn events_seen(&self) -> BTreeMap<String, u64> {
+        self.sight().events.clone()
+    }
+
+    /// The time by the store's clock, if it is one that can be read from here.
+    pub fn now(&self) -> Option<Timestamp> {
+        match &self.clock {
+            Clock::Manual(clock) => Some(clock.now()),
+            Clock::System => None,
+        }
+    }
+
+    /// How many calls reached the store.
+    pub fn calls(&self) -> u64 {
+        self.sight().calls
+    }
+
+    /// From now on the run's journal cannot be read; whether there is such a run.
+    pub fn damage(&self, id: &str) -> bool {
+        let mut sight = self.sight();
+        let there = |(run, shadow): &(&RunKey, &Shadow)| run.id.as_str() == id && !shadow.deleted;
+        let found: Vec<RunKey> = sight.runs.iter().filter(there).map(|(run, _)| run.clone()).collect();
+        sight.damaged.extend(found.iter().cloned());
+        sight.ever_damaged.extend(found.iter().cloned());
+        !found.is_empty()
+    }
+
+    /// The run's journal can be read again.
+    pub fn repair(&self, id: &str) {
+        self.sight().damaged.retain(|run| run.id.as_str() != id);
+    }
+
+    /// Every journal can be read again.
+    pub fn repair_all(&self) {
+        self.sight().damaged.clear();
+    }
+
+    /// Why the run cannot be read, if it cannot.
+    fn damage_of(&self, run: &RunKey) -> Option<StoreError> {
+        let damaged = self.sight().damaged.contains(run);
+        damaged.then(|| StoreError::corrupt(run.to_string(), "it was damaged on purpose"))
+    }
+
+    /// A call that writes begins.
+    fn begin(&self, runs: Vec<RunKey>) -> Call<'_> {
+        let mut sight = self.sight();
+        sight.calls += 1;
+        let call = Call { watch: self, runs, alone: sight.under_way == 0, begun: sight.begun, answered: false };
+        sight.begun += 1;
+        sight.under_way += 1;
+        call
+    }
+
+    /// Judges the answers to commits.
+    async fn committed(&self, commit: &Commit, answer: &Result<Committed, CommitError>, stand: Stand) {
+        match answer {
+            Ok(committed) => self.sight().applied(commit, committed, stand),
+            Err(CommitError::Unknown(_)) => self.sight().lost_sight_of(&runs_of(commit)),
+            Err(CommitError::Fenced { .. } | CommitError::Conflict { .. } | CommitError::Rejected(_)) => {
+                // Only then does a look tell something: nobody else may have gone on meanwhile.
+                let begun = self.sight().begun;
+                if let (true, Ok(view)) = (stand.alone, self.inner.get(commit.run.clone()).await) {
+                    let mut sight = self.sight();
+                    if sight.begun == begun {
+                        sight.refused(commit, &view);
+                    }
+                }
+            }
+            Err(CommitError::NotApplied(_)) => {}
+        }
+    }
+}
+
+impl Call<'_> {
+    /// The call was answered: how it stands among the others.
+    fn answered(mut self) -> Stand {
+        self.answered = true;
+        let mut sight = self.watch.sight();
+        let alone = self.alone && sight.begun == self.begun + 1 && !sight.loose;
+        sight.overlapped |= !alone;
+        Stand { alone }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let mut sight = self.watch.sight();
+        sight.under_way -= 1;
+        if !self.answered {
+            sight.lost_sight_of(&self.runs);
+        }
+    }
+}
+
+/// Every run a commit may change.
+fn runs_of(commit: &Commit) -> Vec<RunKey> {
+    let others = commit.deliveries.iter().filter_map(|delivery| delivery.run().cloned());
+    let children = commit.children.iter().map(|child| child.run.clone());
+    std::iter::once(commit.run.clone()).chain(children).chain(others).collect()
+}

@@ -1,0 +1,260 @@
+//! Commits that were applied, and those that were not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use outlast_core::commit::{Commit, Control, Delivery, Then};
+use outlast_core::event::{ClosePolicy, Event};
+use outlast_core::id::{Key, RunId, RunKey};
+use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
+use outlast_store::{Committed, RunView};
+
+use super::shadow::{Chapter, Shadow};
+use super::sight::{Sight, Stand};
+use crate::ledger::tick;
+use crate::violation::Findings;
+
+impl Sight {
+    /// A commit was applied.
+    pub(super) fn applied(&mut self, commit: &Commit, committed: &Committed, stand: Stand) {
+        self.told(committed.now);
+        let run = &commit.run;
+        let Some(mut shadow) = self.runs.remove(run) else {
+            self.findings.ensure(1, self.loose, || format!("{run} was committed to, and nobody created it"));
+            return;
+        };
+        let events = decoded(commit);
+        for event in &events {
+            *self.events.entry(event.kind().name().to_owned()).or_default() += 1;
+        }
+        if !stand.alone && commit.expected != shadow.next() {
+            // Answers came in another order than the calls were applied: what is known of this run is incomplete.
+            shadow.sure = false;
+        }
+        if shadow.sure {
+            judge_owner(&mut self.findings, commit, &shadow, stand);
+            judge_end(&mut self.findings, commit, &events, &shadow);
+            self.judge_timers(commit, &events, &shadow, committed.now);
+            self.judge_orders(commit, &shadow);
+            append(&mut self.findings, commit, &mut shadow);
+            self.consume(commit, &events, &mut shadow, stand);
+            let told = commit.deliveries.iter().filter_map(order_of);
+            self.told_to_stop.extend(told);
+            self.judge_children_left(commit, &shadow);
+        }
+        settle_rows(commit, &mut shadow);
+        self.runs.insert(run.clone(), shadow);
+        for child in &commit.children {
+            self.findings.ensure(20, child.run.namespace == run.namespace, || {
+                format!("{run} started {} in another namespace", child.run)
+            });
+            self.born(child);
+        }
+        for (delivery, delivered) in commit.deliveries.iter().zip(&committed.delivered) {
+            self.delivered(delivery, *delivered, stand);
+        }
+    }
+
+    /// A commit was refused: the run stands where it stood.
+    pub(super) fn refused(&mut self, commit: &Commit, view: &RunView) {
+        let Some(shadow) = self.runs.get(&commit.run).filter(|shadow| shadow.sure) else { return };
+        let stands = (shadow.generation(), shadow.next());
+        self.findings.ensure(7, (view.generation, view.next) == stands, || {
+            let found = format!("{}/{}", view.generation, view.next);
+            format!("a commit to {} was refused, and it went from {}/{} to {found}", commit.run, stands.0, stands.1)
+        });
+    }
+
+    /// Nothing that waits for a time ends before it, by the store's clock.
+    fn judge_timers(&mut self, commit: &Commit, events: &[Event], shadow: &Shadow, now: Timestamp) {
+        for timer in &commit.timers_fired {
+            let due = shadow.timers.get(timer).copied();
+            self.findings.ensure(10, due.is_some_and(|due| due <= now), || {
+                format!("{}: {timer:?} was fired at {now}, and is due at {due:?}", commit.run)
+            });
+        }
+        for event in events {
+            let ended = matches!(
+                event,
+                Event::TimerFired { .. }
+                    | Event::SignalTimedOut { .. }
+                    | Event::ApprovalTimedOut { .. }
+                    | Event::CallbackTimedOut { .. }
+            );
+            let Some(key) = event.key().filter(|_| ended) else { continue };
+            let began = shadow.chapter().and_then(|chapter| began(chapter, key));
+            // One that had nothing to wait for begins in the commit that ends it.
+            let began = began.or_else(|| commit.events.iter().find(|record| record.key.as_ref() == Some(key)));
+            let due = began.and_then(deadline);
+            let latest = self.latest;
+            self.findings.ensure(10, due.is_some_and(|due| due <= latest), || {
+                format!(
+                    "{}: {} of {key}, due at {due:?}; the store's clock never passed {latest}",
+                    commit.run,
+                    event.kind()
+                )
+            });
+        }
+    }
+
+    /// A run stops its own children and nobody else's, and reports to its own parent.
+    fn judge_orders(&mut self, commit: &Commit, shadow: &Shadow) {
+        let run = &commit.run;
+        for delivery in &commit.deliveries {
+            if let Some(child) = order_of(delivery) {
+                let parent = self.runs.get(&child).and_then(|child| child.parent.clone());
+                let own = parent.as_ref().is_some_and(|parent| {
+                    parent.run == run.id && parent.generation == shadow.generation() && !parent.detached
+                });
+                // One that begins with this commit is told at once.
+                let born = commit.children.iter().any(|new| new.run == child);
+                self.findings.ensure(13, own || born || self.loose, || {
+                    format!("{run} told {child} to stop, which is {parent:?}'s")
+                });
+            }
+            if let Delivery::Child { run: to, generation, key, child, .. } = delivery {
+                let mine = shadow.parent.as_ref().is_some_and(|parent| {
+                    (&parent.run, parent.generation, &parent.key) == (&to.id, *generation, key) && *child == run.id
+                });
+                self.findings.ensure(13, mine, || {
+                    format!("{run} reported to {to} as {child}, its parent is {:?}", shadow.parent)
+                });
+            }
+        }
+    }
+
+    /// A run that ends leaves no child behind that nobody told, unless that was what it said.
+    fn judge_children_left(&mut self, commit: &Commit, shadow: &Shadow) {
+        if !matches!(commit.then, Then::Finish(_) | Then::ContinueAsNew { .. }) {
+            return;
+        }
+        let Some(chapter) = shadow.chapter() else { return };
+        for child in children_left(chapter) {
+            let key = RunKey::new(commit.run.namespace.clone(), child);
+            let gone = match self.runs.get(&key) {
+                Some(child) => child.ended || child.deleted || child.doomed || !child.sure,
+                None => commit.children.iter().all(|new| new.run != key),
+            };
+            let told = gone || self.told_to_stop.contains(&key);
+            self.findings.ensure(13, told, || format!("{} ended, and nobody told its child {key}", commit.run));
+        }
+    }
+}
+
+fn decoded(commit: &Commit) -> Vec<Event> {
+    commit.events.iter().filter_map(|record| Event::decode(record).ok()).collect()
+}
+
+/// A request to stop that a run sends to another one.
+fn order_of(delivery: &Delivery) -> Option<RunKey> {
+    match delivery {
+        Delivery::Control { run, control: Control::Cancel, .. } => Some(run.clone()),
+        _ => None,
+    }
+}
+
+/// Children that were started, are awaited by nobody any more, and may not simply go on.
+fn children_left(chapter: &Chapter) -> BTreeSet<RunId> {
+    let mut left = BTreeMap::new();
+    for event in chapter.journal.events().iter().skip(chapter.history) {
+        match event {
+            Event::ChildStarted { key, child, detached: false, on_close, .. } if *on_close != ClosePolicy::Abandon => {
+                left.insert(key.clone(), child.clone());
+            }
+            Event::ChildFinished { key, .. } | Event::ChildFailed { key, .. } => {
+                left.remove(key);
+            }
+            _ => {}
+        }
+    }
+    left.into_values().collect()
+}
+
+fn judge_owner(findings: &mut Findings, commit: &Commit, shadow: &Shadow, stand: Stand) {
+    let Commit { run, fence, expected, .. } = commit;
+    // Where calls overlap, a claim may be answered before the commit that came before it.
+    if stand.alone {
+        findings.ensure(7, shadow.owned && *fence == shadow.fence, || {
+            let held = if shadow.owned { "held" } else { "nobody's" };
+            format!("a commit to {run} under fence {fence} was applied; it is {held} at fence {}", shadow.fence)
+        });
+    }
+    findings.ensure(1, *expected == shadow.next(), || {
+        format!("a commit to {run} at index {expected} was applied; it stands at {}", shadow.next())
+    });
+}
+
+fn judge_end(findings: &mut Findings, commit: &Commit, events: &[Event], shadow: &Shadow) {
+    let run = &commit.run;
+    findings.ensure(3, !shadow.ended, || format!("{run} has ended, and a commit to it was applied"));
+    let ends = events.iter().any(Event::is_terminal);
+    let continues = matches!(events.last(), Some(Event::RunContinued { .. }));
+    let (finish, next) = match commit.then {
+        Then::Finish(_) => (true, false),
+        Then::ContinueAsNew { .. } => (false, true),
+        Then::Continue | Then::Suspend | Then::Pause | Then::Park { .. } => (false, false),
+    };
+    findings.ensure(3, (ends, continues) == (finish, next), || {
+        format!("{run}: the commit says {:?}, its events {:?}", commit.then, events.last().map(Event::kind))
+    });
+}
+
+fn append(findings: &mut Findings, commit: &Commit, shadow: &mut Shadow) {
+    let tick = tick();
+    let Some(chapter) = shadow.chapters.last_mut() else { return };
+    for record in &commit.events {
+        let over = chapter.journal.is_over();
+        let verdict = chapter.append(record, Some(commit.fence), tick);
+        let invariant = match &verdict {
+            Err(_) if over => 3,
+            Err(text) if text.contains("settled before") => 4,
+            Err(_) | Ok(()) => 1,
+        };
+        findings.check(invariant, verdict.map_err(|text| format!("{}: {text}", commit.run)));
+    }
+}
+
+/// Timers, ownership and generation after a commit.
+fn settle_rows(commit: &Commit, shadow: &mut Shadow) {
+    for timer in commit.timers_cancelled.iter().chain(&commit.timers_fired) {
+        shadow.timers.remove(timer);
+    }
+    shadow.timers.extend(commit.timers.iter().map(|new| (new.timer.clone(), new.due)));
+    match &commit.then {
+        Then::Continue => {}
+        Then::Suspend | Then::Pause | Then::Park { .. } => shadow.owned = false,
+        Then::Finish(_) => {
+            (shadow.owned, shadow.ended) = (false, true);
+            shadow.timers.clear();
+        }
+        Then::ContinueAsNew { input, version } => {
+            let before = shadow.chapter().map(|chapter| chapter.version.clone());
+            shadow.timers.clear();
+            if let Some(version) = version.clone().or(before) {
+                shadow.chapters.push(Chapter::new(version, input.clone()));
+            }
+        }
+    }
+}
+
+/// The event with which an operation began.
+fn began<'c>(chapter: &'c Chapter, key: &Key) -> Option<&'c Record> {
+    let since = chapter.journal.operation(key)?.since;
+    usize::try_from(since.0).ok().and_then(|since| chapter.entries.get(since)).map(|entry| &entry.record)
+}
+
+/// When what waits for a time may end at the earliest.
+fn deadline(record: &Record) -> Option<Timestamp> {
+    match Event::decode(record).ok()? {
+        // A sleep of no time ends where it begins, by the clock of whoever sleeps it.
+        Event::TimerStarted { duration_ms: Some(0), .. } => Some(Timestamp::EPOCH),
+        Event::TimerStarted { deadline, .. } => Some(deadline),
+        Event::SignalAwaited { deadline, .. } | Event::ApprovalRequested { deadline, .. } => deadline,
+        Event::CallbackCreated { deadline, heartbeat_ms, .. } => {
+            let silent = heartbeat_ms.map(|silence| record.at + Duration::from_millis(silence));
+            deadline.into_iter().chain(silent).min()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,254 @@
+//! What the watch has seen of everything: leases, and who got which run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_core::commit::{NewRun, Signal};
+use outlast_core::id::{LeaseId, NodeId, RunKey};
+use outlast_core::time::Timestamp;
+use outlast_store::{Claim, Claimed, Created, Lease, Pick, Serves};
+
+use super::shadow::{Arrival, Holder, Parcel, Shadow};
+use crate::ledger::tick;
+use crate::violation::Findings;
+
+/// How a call stands among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stand {
+    /// Nothing else that writes was under way meanwhile: the order of calls is the order of answers.
+    pub(super) alone: bool,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Sight {
+    /// The runs, as they should be.
+    pub runs: BTreeMap<RunKey, Shadow>,
+    pub(super) leases: BTreeMap<LeaseId, Held>,
+    nodes: BTreeMap<NodeId, LeaseId>,
+    /// The latest instant the store ever told.
+    pub(super) latest: Timestamp,
+    /// Runs that were told to stop by another run.
+    pub told_to_stop: BTreeSet<RunKey>,
+    pub(super) damaged: BTreeSet<RunKey>,
+    /// Runs that could not be read at some time.
+    pub ever_damaged: BTreeSet<RunKey>,
+    pub(super) events: BTreeMap<String, u64>,
+    pub(super) findings: Findings,
+    pub(super) calls: u64,
+    pub(super) under_way: u64,
+    pub(super) begun: u64,
+    /// Calls that write were under way together: who was first is not known.
+    pub overlapped: bool,
+    /// A call that writes was dropped under way: what it did, and when, nobody knows.
+    pub(super) loose: bool,
+}
+
+/// A lease that was given out.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    until: Timestamp,
+    process: String,
+}
+
+impl Sight {
+    pub(super) fn told(&mut self, now: Timestamp) {
+        self.latest = self.latest.max(now);
+    }
+
+    // Leases.
+
+    pub(super) fn registered(&mut self, lease: &Lease, process: &str) {
+        self.told(lease.now);
+        if let Some(before) = self.nodes.insert(lease.node.clone(), lease.id) {
+            self.findings.ensure(7, before < lease.id, || {
+                format!("node {} was given lease {} after {before}: a later one must be larger", lease.node, lease.id)
+            });
+            self.leases.remove(&before);
+        }
+        let process = if process.is_empty() { lease.node.as_str() } else { process };
+        self.leases.insert(lease.id, Held { until: lease.until, process: process.to_owned() });
+    }
+
+    pub(super) fn renewed(&mut self, lease: &Lease, stand: Stand) {
+        self.told(lease.now);
+        let known = self.leases.get_mut(&lease.id);
+        if stand.alone {
+            // Over from its last instant on: then it must not come to life again.
+            let live = known.as_ref().is_some_and(|held| held.until > lease.now);
+            self.findings.ensure(7, live, || format!("lease {} was renewed at {} and was over", lease.id, lease.now));
+        }
+        if let Some(held) = self.leases.get_mut(&lease.id) {
+            held.until = lease.until;
+        }
+    }
+
+    pub(super) fn retired(&mut self, lease: LeaseId) {
+        self.leases.remove(&lease);
+    }
+
+    fn process_of(&self, lease: LeaseId) -> String {
+        self.leases.get(&lease).map(|held| held.process.clone()).unwrap_or_default()
+    }
+
+    // Runs.
+
+    pub(super) fn created(&mut self, new: &NewRun, created: &Created) {
+        match created {
+            Created::Created { fence, at } => {
+                self.told(*at);
+                self.begin(new);
+                if let Some(owner) = new.owner {
+                    let process = self.process_of(owner.lease);
+                    let holder = Holder { lease: owner.lease, claim: owner.claim, process, tick: tick() };
+                    if let Some(shadow) = self.runs.get_mut(&new.run) {
+                        shadow.held(*fence, holder);
+                    }
+                }
+            }
+            Created::Existing { .. } => {
+                let known = self.runs.contains_key(&new.run) || self.loose;
+                self.findings.ensure(1, known, || format!("{} was there before anybody created it", new.run));
+            }
+        }
+        self.signals_arrive(&new.run, &new.signals);
+    }
+
+    /// A child that a commit brought.
+    pub(super) fn born(&mut self, new: &NewRun) {
+        if !self.begin(new) {
+            return;
+        }
+        if let (Some(_), Some(shadow)) = (new.owner, self.runs.get_mut(&new.run)) {
+            // Whether its owner's lease was live, and so whether it has an owner, nobody is told.
+            shadow.sure = false;
+        }
+        self.signals_arrive(&new.run, &new.signals);
+    }
+
+    /// A run begins, unless it is there; whether it does.
+    fn begin(&mut self, new: &NewRun) -> bool {
+        if self.runs.get(&new.run).is_some_and(|shadow| !shadow.deleted && !shadow.doomed) {
+            return false;
+        }
+        let home = &new.run.namespace;
+        if let Some(parent) = &new.parent {
+            let key = RunKey::new(home.clone(), parent.run.clone());
+            let known = self.runs.contains_key(&key);
+            self.findings.ensure(20, known || self.loose, || {
+                format!("{} has the parent {key}, which its namespace never had", new.run)
+            });
+        }
+        self.runs.insert(new.run.clone(), Shadow::new(new, tick()));
+        true
+    }
+
+    /// Signals that came with a start: those whose id is new are there now.
+    fn signals_arrive(&mut self, run: &RunKey, signals: &[Signal]) {
+        let Some(shadow) = self.runs.get_mut(run).filter(|shadow| !shadow.ended) else { return };
+        for signal in signals {
+            if shadow.arrivals.iter().any(|arrival| arrival.id == signal.id) {
+                continue;
+            }
+            let what = Parcel::Signal {
+                name: signal.name.to_string(),
+                aimed: signal.aimed.clone(),
+                payload: signal.payload.clone(),
+            };
+            shadow.arrivals.push(Arrival { id: signal.id.clone(), what, inbox: None, consumed: false });
+        }
+    }
+
+    pub(super) fn claimed(&mut self, claim: &Claim, claimed: &Claimed, stand: Stand) {
+        self.told(claimed.now);
+        let Claimed { run, fence, .. } = claimed;
+        let Some(shadow) = self.runs.get(run) else {
+            let loose = self.loose;
+            self.findings.ensure(1, loose, || format!("{run} was claimed, and nobody created it"));
+            return;
+        };
+        let again = shadow.holder().is_some_and(|holder| holder.lease == claim.lease && holder.claim == claim.id);
+        if stand.alone && shadow.sure {
+            let seize = matches!(claim.pick, Pick::Seize(_));
+            let live = |holder: &&Holder| self.leases.get(&holder.lease).is_some_and(|held| held.until > claimed.now);
+            let robbed = shadow.holder().filter(live).filter(|_| !again && !seize).cloned();
+            self.findings.check(
+                7,
+                match robbed {
+                    Some(holder) => Err(format!("{run} was given to lease {} while {holder:?} lives", claim.lease)),
+                    None => Ok(()),
+                },
+            );
+            let expected = if again { shadow.fence } else { shadow.fence.next() };
+            self.findings
+                .ensure(7, *fence == expected, || format!("{run} was claimed with fence {fence}; expected {expected}"));
+            let stands = (shadow.generation(), shadow.next());
+            self.findings.ensure(1, (claimed.generation, claimed.next) == stands, || {
+                format!(
+                    "{run} was claimed at {}/{}, it stands at {}/{}",
+                    claimed.generation, claimed.next, stands.0, stands.1
+                )
+            });
+            self.findings.ensure(3, !shadow.ended, || format!("{run} was claimed and has ended"));
+            let version = shadow.chapter().map(|chapter| chapter.version.clone());
+            let agrees = version.as_ref() == Some(&claimed.version) && shadow.workflow == claimed.workflow;
+            self.findings.ensure(22, agrees, || {
+                format!(
+                    "{run} is claimed as {} {}, it is {} {version:?}",
+                    claimed.workflow, claimed.version, shadow.workflow
+                )
+            });
+        }
+        let served = match &claim.serves {
+            Serves::Everything => true,
+            Serves::Only(only) => {
+                only.iter().any(|(name, version)| (name, version) == (&claimed.workflow, &claimed.version))
+            }
+        };
+        self.findings.ensure(22, served || again, || {
+            format!("{run} is {} {} and went to somebody who does not serve that", claimed.workflow, claimed.version)
+        });
+        let process = self.process_of(claim.lease);
+        let holder = Holder { lease: claim.lease, claim: claim.id, process, tick: tick() };
+        let taken = shadow.holders.get(fence).cloned();
+        let mine = taken.as_ref().is_none_or(|by| (by.lease, by.claim) == (claim.lease, claim.id));
+        self.findings.ensure(7, mine, || format!("{run}: fence {fence} went to {holder:?}, and before to {taken:?}"));
+        if let Some(shadow) = self.runs.get_mut(run) {
+            shadow.held(*fence, holder);
+        }
+    }
+
+    /// The run is nobody's.
+    pub(super) fn let_go(&mut self, run: &RunKey) {
+        if let Some(shadow) = self.runs.get_mut(run) {
+            shadow.owned = false;
+        }
+    }
+
+    /// A run was deleted, and its tree will go with it.
+    pub(super) fn deleted(&mut self, run: &RunKey) {
+        let Some(shadow) = self.runs.get_mut(run) else { return };
+        shadow.deleted = true;
+        let ended = shadow.ended || !shadow.sure;
+        self.findings.ensure(2, ended, || format!("{run} was deleted and has not ended"));
+        let mut doomed = vec![run.id.clone()];
+        while let Some(parent) = doomed.pop() {
+            for (key, shadow) in &mut self.runs {
+                let of = shadow.parent.as_ref().filter(|of| !of.detached && of.run == parent);
+                if key.namespace == run.namespace && of.is_some() && !shadow.doomed {
+                    shadow.doomed = true;
+                    doomed.push(key.id.clone());
+                }
+            }
+        }
+    }
+
+    /// Nobody knows what a call did to these.
+    pub(super) fn lost_sight_of(&mut self, runs: &[RunKey]) {
+        self.loose = true;
+        for run in runs {
+            if let Some(shadow) = self.runs.get_mut(run) {
+                shadow.sure = false;
+            }
+        }
+    }
+}

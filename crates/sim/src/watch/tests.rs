@@ -1,0 +1,509 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use outlast_core::commit::{
+    Commit, Control, Delivery, Ending, InboxItem, InboxKind, NewRun, NewTimer, Parent, Signal, Status, Then, TimerKind,
+    TimerRef, WaitKind,
+};
+use outlast_core::event::{ClosePolicy, Event};
+use outlast_core::id::{
+    ClaimId, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, NodeId, RunId, RunKey, SignalName,
+    Version, WorkflowName,
+};
+use outlast_core::limits::Limits;
+use outlast_core::time::Timestamp;
+use outlast_store::{
+    Claim, Claimed, Committed, Created, Delivered, Lease, Load, LoadFrom, Loaded, ManualClock, MemoryStore, Pick,
+    RunView, Serves, Store, StoreError,
+};
+
+use super::sight::{Sight, Stand};
+use super::{Clock, Watch};
+
+const ALONE: Stand = Stand { alone: true };
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
+fn key(key: &str) -> Key {
+    Key::new(key).unwrap()
+}
+
+fn run(id: &str) -> RunKey {
+    RunKey::new(Namespace::default_namespace(), RunId::new(id).unwrap())
+}
+
+fn new(id: &str) -> NewRun {
+    NewRun::new(run(id), WorkflowName::new("w").unwrap(), Version::new("1").unwrap(), Bytes::from_static(b"null"))
+}
+
+fn json(text: &'static str) -> Bytes {
+    Bytes::from_static(text.as_bytes())
+}
+
+/// A run `r`, claimed under lease 1 and fence 1, and everything that may be done to it.
+struct Scene(Sight);
+
+impl Scene {
+    fn new() -> Scene {
+        let mut scene = Scene(Sight::default());
+        scene.lease(1, 1_000);
+        scene.lease(2, 1_000);
+        scene.0.created(&new("r"), &Created::Created { fence: Fence(0), at: at(0) });
+        scene.claim(1, 1, 10);
+        scene
+    }
+
+    fn lease(&mut self, id: u64, until: i64) {
+        let node = NodeId::new(format!("n{id}")).unwrap();
+        self.0.registered(&Lease { id: LeaseId(id), node, until: at(until), now: at(0) }, "");
+    }
+
+    fn claimed(&self, fence: u64, now: i64) -> Claimed {
+        let shadow = &self.0.runs[&run("r")];
+        Claimed {
+            run: run("r"),
+            fence: Fence(fence),
+            generation: shadow.generation(),
+            next: shadow.next(),
+            workflow: WorkflowName::new("w").unwrap(),
+            version: Version::new("1").unwrap(),
+            parent: None,
+            tries: 0,
+            was: Status::Queued,
+            now: at(now),
+        }
+    }
+
+    fn claim(&mut self, lease: u64, fence: u64, now: i64) {
+        let claimed = self.claimed(fence, now);
+        self.claim_as(lease, &claimed, Serves::Everything);
+    }
+
+    fn claim_as(&mut self, lease: u64, claimed: &Claimed, serves: Serves) {
+        let id = ClaimId(lease * 100 + claimed.fence.0);
+        let claim = Claim { lease: LeaseId(lease), id, limit: 1, pick: Pick::Ready, serves };
+        self.0.claimed(&claim, claimed, ALONE);
+    }
+
+    fn commit(&mut self, events: &[Event], then: Then) {
+        let commit = self.draft(events, then);
+        self.apply(&commit, 20);
+    }
+
+    fn draft(&self, events: &[Event], then: Then) -> Commit {
+        let events = events.iter().map(|event| event.encode(at(15))).collect();
+        Commit { events, then, ..Commit::new(run("r"), Fence(1), self.0.runs[&run("r")].next()) }
+    }
+
+    fn apply(&mut self, commit: &Commit, now: i64) {
+        let next = Index(commit.expected.0 + commit.events.len() as u64);
+        let delivered = vec![Delivered::Delivered; commit.deliveries.len()];
+        self.0.applied(commit, &Committed { next, delivered, now: at(now) }, ALONE);
+    }
+
+    fn deliver(&mut self, delivery: &Delivery, delivered: Delivered) {
+        self.0.delivered(delivery, delivered, ALONE);
+    }
+
+    fn load(&mut self, inbox: Vec<InboxItem>) {
+        let loaded = self.loaded(inbox);
+        self.0.loaded(&loaded, ALONE);
+    }
+
+    fn loaded(&self, inbox: Vec<InboxItem>) -> Loaded {
+        let shadow = &self.0.runs[&run("r")];
+        let chapter = shadow.chapter().unwrap();
+        Loaded {
+            run: run("r"),
+            generation: shadow.generation(),
+            input: chapter.input.clone(),
+            snapshot: None,
+            first: Index(0),
+            events: chapter.records().cloned().collect(),
+            inbox,
+        }
+    }
+
+    fn broken(&self) -> Vec<u8> {
+        self.0.findings.broken()
+    }
+}
+
+fn is_broken(invariant: u8, story: impl FnOnce(&mut Scene)) {
+    let mut scene = Scene::new();
+    assert_eq!(scene.broken(), [0_u8; 0]);
+    story(&mut scene);
+    assert_eq!(scene.broken(), [invariant], "{:#?}", scene.0.findings.violations);
+}
+
+fn holds(story: impl FnOnce(&mut Scene)) {
+    let mut scene = Scene::new();
+    story(&mut scene);
+    assert_eq!(scene.0.findings.violations, []);
+}
+
+fn finished(text: &str) -> Event {
+    Event::StepFinished { key: key(text), result: json("1"), attempts: 1 }
+}
+
+fn over() -> (Event, Then) {
+    (Event::RunFinished { output: json("1") }, Then::Finish(Ending::Completed))
+}
+
+fn signal(id: &str) -> Delivery {
+    let signal = Signal {
+        name: SignalName::new("s").unwrap(),
+        id: DeliveryId::new(id).unwrap(),
+        payload: json("1"),
+        aimed: None,
+    };
+    Delivery::Signal { run: run("r"), signal }
+}
+
+fn resolved(id: &str) -> Event {
+    let (name, signal_id) = (SignalName::new("s").unwrap(), DeliveryId::new(id).unwrap());
+    Event::SignalResolved { key: key("wait"), name, signal_id, payload: json("1") }
+}
+
+fn awaited() -> Event {
+    Event::SignalAwaited { key: key("wait"), name: SignalName::new("s").unwrap(), deadline: None }
+}
+
+fn item(kind: InboxKind, delivery: Option<&str>) -> InboxItem {
+    let delivery = delivery.map(|id| DeliveryId::new(id).unwrap());
+    InboxItem { id: InboxId(7), kind, key: None, name: None, delivery, at: at(20), meta: None, payload: None }
+}
+
+fn answer(kind: WaitKind, meta: &'static str, payload: Option<&'static str>) -> Delivery {
+    Delivery::Answer {
+        run: run("r"),
+        key: key("a"),
+        kind,
+        id: DeliveryId::new("answer").unwrap(),
+        token: None,
+        meta: Some(json(meta)),
+        payload: payload.map(json),
+    }
+}
+
+fn requested() -> Event {
+    let (title, assignee, deadline) = ("?".to_owned(), None, None);
+    Event::ApprovalRequested { key: key("a"), approval: "a".to_owned(), title, assignee, deadline }
+}
+
+fn decided(by: &str) -> Event {
+    let (approval, by) = ("a".to_owned(), Some(by.to_owned()));
+    Event::ApprovalResolved { key: key("a"), approval, approved: true, by, feedback: None }
+}
+
+const BY_ANN: &str = r#"{"decided":{"approved":true,"by":"ann","feedback":null}}"#;
+
+#[test]
+fn a_lease_that_is_over_is_not_renewed() {
+    is_broken(7, |scene| {
+        let lease = Lease { id: LeaseId(1), node: NodeId::new("n1").unwrap(), until: at(9_000), now: at(1_000) };
+        scene.0.renewed(&lease, ALONE);
+    });
+}
+
+#[test]
+fn a_run_of_a_live_owner_is_given_to_nobody_else() {
+    is_broken(7, |scene| scene.claim(2, 2, 999));
+    holds(|scene| {
+        scene.claim(2, 2, 1_000);
+        scene.claim(1, 3, 1_000);
+    });
+}
+
+#[test]
+fn a_fence_is_given_out_once() {
+    is_broken(7, |scene| {
+        scene.0.let_go(&run("r"));
+        scene.claim(2, 1, 20);
+    });
+}
+
+#[test]
+fn a_claim_says_where_the_run_stands_and_what_it_is() {
+    is_broken(1, |scene| {
+        let claimed = Claimed { next: Index(5), ..scene.claimed(2, 1_000) };
+        scene.claim_as(2, &claimed, Serves::Everything);
+    });
+    is_broken(22, |scene| {
+        let claimed = Claimed { version: Version::new("2").unwrap(), ..scene.claimed(2, 1_000) };
+        scene.claim_as(2, &claimed, Serves::Everything);
+    });
+    is_broken(22, |scene| {
+        let claimed = scene.claimed(2, 1_000);
+        scene.claim_as(2, &claimed, Serves::Only(Vec::new()));
+    });
+}
+
+#[test]
+fn a_stale_fence_changes_nothing() {
+    is_broken(7, |scene| {
+        scene.claim(2, 2, 1_000);
+        scene.commit(&[finished("a")], Then::Continue);
+    });
+    is_broken(7, |scene| {
+        scene.commit(&[finished("a")], Then::Suspend);
+        scene.commit(&[finished("b")], Then::Continue);
+    });
+}
+
+#[test]
+fn events_are_appended_at_the_next_index() {
+    is_broken(1, |scene| {
+        let commit = Commit { expected: Index(1), ..scene.draft(&[finished("a")], Then::Continue) };
+        scene.apply(&commit, 20);
+    });
+}
+
+#[test]
+fn nothing_follows_an_end() {
+    let mut scene = Scene::new();
+    let (end, then) = over();
+    scene.commit(&[end], then);
+    scene.commit(&[finished("a")], Then::Continue);
+    assert!(scene.broken().contains(&3), "{:?}", scene.broken());
+    is_broken(3, |scene| scene.commit(&[over().0], Then::Suspend));
+}
+
+#[test]
+fn nothing_is_settled_twice() {
+    is_broken(4, |scene| {
+        scene.commit(&[finished("a")], Then::Continue);
+        scene.commit(&[finished("a")], Then::Continue);
+    });
+}
+
+#[test]
+fn a_commit_that_was_refused_leaves_no_trace() {
+    is_broken(7, |scene| {
+        let commit = scene.draft(&[finished("a")], Then::Continue);
+        let view = RunView {
+            run: run("r"),
+            workflow: WorkflowName::new("w").unwrap(),
+            version: Version::new("1").unwrap(),
+            status: Status::Running,
+            note: None,
+            generation: Generation(0),
+            next: Index(1),
+            parent: None,
+            owner: None,
+            ready: false,
+            tries: 0,
+            created_at: at(0),
+            finished_at: None,
+        };
+        scene.0.refused(&commit, &view);
+    });
+}
+
+#[test]
+fn what_is_read_is_what_was_appended() {
+    is_broken(1, |scene| {
+        scene.commit(&[finished("a")], Then::Continue);
+        let mut loaded = scene.loaded(Vec::new());
+        loaded.events[0] = finished("b").encode(at(15));
+        scene.0.loaded(&loaded, ALONE);
+    });
+    is_broken(2, |scene| {
+        scene.commit(&[finished("a")], Then::Continue);
+        let mut loaded = scene.loaded(Vec::new());
+        loaded.events.clear();
+        scene.0.loaded(&loaded, ALONE);
+    });
+}
+
+#[test]
+fn a_signal_that_was_accepted_is_there_until_it_is_consumed_with_a_trace() {
+    is_broken(8, |scene| {
+        scene.deliver(&signal("s1"), Delivered::Buffered);
+        scene.load(Vec::new());
+    });
+    is_broken(8, |scene| scene.commit(&[awaited(), resolved("s1")], Then::Continue));
+    let consume = |scene: &mut Scene, events: &[Event]| {
+        scene.deliver(&signal("s1"), Delivered::Buffered);
+        scene.load(vec![item(InboxKind::Signal, Some("s1"))]);
+        let commit = Commit { consumed: vec![InboxId(7)], ..scene.draft(events, Then::Continue) };
+        scene.apply(&commit, 20);
+        scene.load(Vec::new());
+    };
+    is_broken(8, |scene| consume(scene, &[]));
+    holds(|scene| consume(scene, &[awaited(), resolved("s1")]));
+}
+
+#[test]
+fn an_id_is_accepted_once() {
+    is_broken(2, |scene| {
+        scene.deliver(&signal("s1"), Delivered::Buffered);
+        scene.deliver(&signal("s1"), Delivered::Buffered);
+    });
+    is_broken(2, |scene| scene.deliver(&signal("s1"), Delivered::Duplicate));
+}
+
+#[test]
+fn an_ended_run_accepts_nothing() {
+    is_broken(6, |scene| {
+        let (end, then) = over();
+        scene.commit(&[end], then);
+        scene.deliver(&signal("s1"), Delivered::Buffered);
+    });
+}
+
+#[test]
+fn a_decision_is_taken_while_it_is_asked_for_and_recorded_as_it_was_made() {
+    is_broken(12, |scene| scene.deliver(&answer(WaitKind::Approval, BY_ANN, None), Delivered::Delivered));
+    let decide = |scene: &mut Scene, by: &str| {
+        scene.commit(&[requested()], Then::Continue);
+        scene.deliver(&answer(WaitKind::Approval, BY_ANN, None), Delivered::Delivered);
+        scene.commit(&[decided(by)], Then::Continue);
+    };
+    is_broken(12, |scene| decide(scene, "bob"));
+    holds(|scene| decide(scene, "ann"));
+}
+
+#[test]
+fn a_callback_is_answered_while_it_is_open_with_what_was_said() {
+    let created =
+        Event::CallbackCreated { key: key("a"), callback: "a".to_owned(), deadline: None, heartbeat_ms: None };
+    is_broken(9, |scene| scene.deliver(&answer(WaitKind::Callback, "\"resolved\"", Some("1")), Delivered::Delivered));
+    is_broken(9, |scene| {
+        scene.commit(std::slice::from_ref(&created), Then::Continue);
+        scene.deliver(&answer(WaitKind::Callback, "\"resolved\"", Some("1")), Delivered::Delivered);
+        let resolved = Event::CallbackResolved { key: key("a"), callback: "a".to_owned(), payload: json("2") };
+        scene.commit(&[resolved], Then::Continue);
+    });
+}
+
+#[test]
+fn a_run_does_not_end_over_an_answer() {
+    is_broken(9, |scene| {
+        scene.commit(&[requested()], Then::Continue);
+        scene.deliver(&answer(WaitKind::Approval, BY_ANN, None), Delivered::Delivered);
+        let (end, then) = over();
+        scene.commit(&[end], then);
+    });
+}
+
+#[test]
+fn no_timer_fires_before_it_is_due() {
+    let nap = |deadline: i64, duration_ms| Event::TimerStarted { key: key("nap"), deadline: at(deadline), duration_ms };
+    let fired = Event::TimerFired { key: key("nap") };
+    is_broken(10, |scene| {
+        scene.commit(&[nap(500, Some(485))], Then::Continue);
+        scene.commit(std::slice::from_ref(&fired), Then::Continue);
+    });
+    holds(|scene| scene.commit(&[nap(500, Some(0)), fired.clone()], Then::Continue));
+    let timer = TimerRef { key: key("nap"), kind: TimerKind::Delay };
+    let sleeping = |scene: &mut Scene| {
+        let timers = vec![NewTimer { timer: timer.clone(), due: at(500) }];
+        let commit = Commit { timers, ..scene.draft(&[nap(500, Some(485))], Then::Continue) };
+        scene.apply(&commit, 20);
+    };
+    let rings = |ms| InboxItem {
+        key: Some(key("nap")),
+        name: Some("delay".to_owned()),
+        at: at(ms),
+        ..item(InboxKind::Timer, None)
+    };
+    is_broken(10, |scene| {
+        sleeping(scene);
+        scene.load(vec![rings(499)]);
+    });
+    is_broken(10, |scene| {
+        sleeping(scene);
+        let commit = Commit { timers_fired: vec![timer.clone()], ..scene.draft(&[], Then::Continue) };
+        scene.apply(&commit, 499);
+    });
+    holds(|scene| {
+        sleeping(scene);
+        scene.load(vec![rings(500)]);
+        let commit = scene.draft(std::slice::from_ref(&fired), Then::Continue);
+        scene.apply(&commit, 500);
+    });
+}
+
+fn order(to: &str) -> Delivery {
+    let id = DeliveryId::new(format!("close {to}")).unwrap();
+    Delivery::Control { run: run(to), control: Control::Cancel, id, meta: None, child_of: None }
+}
+
+#[test]
+fn a_run_stops_its_own_children_and_forgets_none() {
+    is_broken(13, |scene| {
+        scene.0.created(&new("stranger"), &Created::Created { fence: Fence(0), at: at(0) });
+        let commit = Commit { deliveries: vec![order("stranger")], ..scene.draft(&[], Then::Continue) };
+        scene.apply(&commit, 20);
+    });
+    let family = |scene: &mut Scene, deliveries: Vec<Delivery>| {
+        let (version, workflow) = (Version::new("1").unwrap(), WorkflowName::new("w").unwrap());
+        let (child, on_close) = (RunId::new("child").unwrap(), ClosePolicy::Cancel);
+        let started = Event::ChildStarted { key: key("c"), child, workflow, version, detached: false, on_close };
+        let parent = Parent { run: run("r").id, generation: Generation(0), key: key("c"), detached: false };
+        let children = vec![NewRun { parent: Some(parent), ..new("child") }];
+        let commit = Commit { children, ..scene.draft(&[started], Then::Continue) };
+        scene.apply(&commit, 20);
+        let (end, then) = over();
+        let commit = Commit { deliveries, ..scene.draft(&[end], then) };
+        scene.apply(&commit, 20);
+    };
+    is_broken(13, |scene| family(scene, Vec::new()));
+    holds(|scene| family(scene, vec![order("child")]));
+}
+
+#[test]
+fn a_parent_is_of_the_same_namespace() {
+    is_broken(20, |scene| {
+        let parent = Parent { run: run("elsewhere").id, generation: Generation(0), key: key("c"), detached: false };
+        let child = NewRun { parent: Some(parent), ..new("child") };
+        scene.0.created(&child, &Created::Created { fence: Fence(0), at: at(0) });
+    });
+}
+
+fn watch() -> Watch {
+    let clock = Clock::Manual(ManualClock::at(1));
+    Watch::new(Arc::new(MemoryStore::new(clock.clone(), Limits::default())), clock)
+}
+
+fn load(watch: &Watch) -> Result<Loaded, StoreError> {
+    let load = Load { run: run("r"), from: LoadFrom::Index(Index(0)) };
+    watch.load(vec![load]).now_or_never().unwrap().remove(0)
+}
+
+#[test]
+fn a_damaged_run_cannot_be_read_until_it_is_repaired() {
+    let watch = watch();
+    assert!(!watch.damage("r"), "there is no such run");
+    watch.create(vec![new("r")]).now_or_never().unwrap().remove(0).unwrap();
+    assert!(watch.damage("r"));
+    assert!(matches!(load(&watch), Err(StoreError::Corrupt { .. })));
+    watch.repair("r");
+    assert!(load(&watch).is_ok());
+    assert_eq!((watch.findings().violations, watch.calls()), (Vec::new(), 3));
+}
+
+#[test]
+fn a_call_that_nobody_waited_for_makes_the_watch_careful() {
+    let watch = watch();
+    watch.create(vec![new("r"), new("other")]).now_or_never().unwrap();
+    drop(watch.begin(vec![run("r")]));
+    let sight = watch.sight();
+    assert!(sight.loose && !sight.runs[&run("r")].sure && sight.runs[&run("other")].sure);
+}
+
+#[test]
+fn calls_that_overlap_are_not_alone() {
+    let watch = watch();
+    let (first, second) = (watch.begin(Vec::new()), watch.begin(Vec::new()));
+    assert!(!first.answered().alone && !second.answered().alone);
+    assert!(watch.begin(Vec::new()).answered().alone);
+    let node = NodeId::new("n").unwrap();
+    watch.register(node, Duration::from_secs(1)).now_or_never().unwrap().unwrap();
+    assert_eq!(watch.findings().violations, []);
+}

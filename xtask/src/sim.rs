@@ -1,0 +1,50 @@
+//! `cargo xtask sim`: the simulator, built for speed but with every assertion, and with planted bugs if asked.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process::{self, CtrlC, cargo};
+
+/// What plants bugs. A flag of the compiler and not a feature, so that no dependency can switch it on.
+const PLANTED: &str = "--cfg outlast_planted";
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    process::run(&mut command(args), CtrlC::EndsUs)
+}
+
+/// The simulator with these arguments.
+pub(crate) fn command(args: &[String]) -> Command {
+    let mut command = cargo(&["run", "--quiet", "--package", "outlast-sim", "--profile", "sim", "--locked"]);
+    if args.iter().any(|arg| arg == "--planted") {
+        // In a directory of its own: nobody must ever pick up one of these by mistake.
+        command.env("RUSTFLAGS", PLANTED).env("CARGO_TARGET_DIR", target().join("planted"));
+    }
+    command.arg("--").args(args);
+    command
+}
+
+fn target() -> PathBuf {
+    let chosen: Option<OsString> = std::env::var_os("CARGO_TARGET_DIR");
+    chosen.map_or_else(|| PathBuf::from("target"), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plants(args: &[&str]) -> bool {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let command = command(&args);
+        let set = |name: &str| command.get_envs().any(|(of, value)| of == name && value.is_some());
+        set("RUSTFLAGS") && set("CARGO_TARGET_DIR")
+    }
+
+    #[test]
+    fn bugs_are_planted_only_when_asked_and_in_a_directory_of_their_own() {
+        assert!(!plants(&["--seeds", "5"]));
+        assert!(plants(&["--planted"]));
+    }
+}
