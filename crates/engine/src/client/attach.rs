@@ -99,12 +99,13 @@ impl Attached {
     async fn watch(&mut self) -> Result<(), EngineError> {
         let Stage::Watching { generation, next, .. } = &self.stage else { return Ok(()) };
         let (generation, from) = (*generation, *next);
-        // What a commit on its way emits is told before its events are; so they are not looked at before.
-        let under_way = self.engine.inner.board.under_way(&self.run);
         // The run first: what it says must not be newer than what is read.
         let view = self.view().await?;
         let excerpt = Excerpt { run: self.run.clone(), generation: Some(generation), from, limit: LIST_PAGE_MAX };
         let mut records = self.engine.inner.store()?.excerpt(excerpt).await?;
+        // What a commit emits is told before its events are. Asked after they were read: a commit is on its way before it is
+        // applied, so whatever was read and is not on its way any more has been published, and its emits are here.
+        let under_way = self.engine.inner.board.under_way(&self.run);
         let published = under_way.map_or(u64::MAX, |first| first.0.saturating_sub(from.0));
         records.truncate(usize::try_from(published).unwrap_or(usize::MAX));
         self.take_emitted();
