@@ -44,7 +44,13 @@ fn check(what: &'static str, text: &str, max: usize) -> Result<(), InvalidId> {
     if text.len() > max {
         return Err(InvalidId::TooLong { what, bytes: text.len(), max });
     }
-    if text.chars().any(char::is_control) {
+    // Most are ASCII, and looked at often.
+    let control = if text.is_ascii() {
+        text.bytes().any(|byte| byte.is_ascii_control())
+    } else {
+        text.chars().any(char::is_control)
+    };
+    if control {
         return Err(InvalidId::Control { what, text: text.to_owned() });
     }
     Ok(())

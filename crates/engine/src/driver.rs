@@ -8,6 +8,7 @@ mod alarm;
 mod answers;
 mod calls;
 mod down;
+mod here;
 mod hot;
 mod ready;
 mod terminate;
@@ -533,7 +534,11 @@ impl Driver {
     fn send(&mut self) {
         if !self.creations.is_empty() {
             let creations = std::mem::take(&mut self.creations);
-            self.under_way.push(self.calls.create(creations));
+            let call = match self.create_here(creations) {
+                Ok(done) => ready(done),
+                Err(creations) => self.calls.create(creations),
+            };
+            self.under_way.push(call);
         }
         if !self.loads.is_empty() {
             let loads = std::mem::take(&mut self.loads);
@@ -547,14 +552,26 @@ impl Driver {
             return;
         }
         self.commits.iter().for_each(|(_, commit)| self.board.sending(&commit.run, commit.expected));
-        let mut call = self.calls.commit(std::mem::take(&mut self.commits));
-        // Polled once here, so that the store gets it now and not when this round is over.
-        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Pending => self.under_way.push(call),
-            // A store in memory has the answer at once; it is dealt with in the next round, like any other.
-            Poll::Ready(done) => self.under_way.push(Box::pin(std::future::ready(done))),
-        }
+        let commits = std::mem::take(&mut self.commits);
+        let call = match self.commit_here(commits) {
+            Ok(done) => ready(done),
+            Err(commits) => {
+                let mut call = self.calls.commit(commits);
+                // Polled once here, so that the store gets it now and not when this round is over.
+                match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Pending => call,
+                    // A store in memory has the answer at once.
+                    Poll::Ready(done) => ready(done),
+                }
+            }
+        };
+        self.under_way.push(call);
     }
+}
+
+/// What is answered already is dealt with in the next round, like any other answer.
+fn ready(done: Done) -> calls::Call {
+    Box::pin(std::future::ready(done))
 }
 
 /// Whether the journal that was loaded ends with the run's end.

@@ -37,6 +37,10 @@ pub(crate) trait Host: Send + Sync {
     fn random(&self) -> u128;
     /// Where step bodies run, if they need a Tokio runtime.
     fn runtime(&self) -> Option<Handle>;
+    /// Whether a driver has its thread to itself, so that it may block.
+    fn may_block(&self) -> bool {
+        false
+    }
     /// Whether notices reach the node's loop. In the real world they do; where they do not, polling must be enough.
     fn hears(&self) -> bool {
         true

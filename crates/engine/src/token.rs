@@ -21,13 +21,6 @@ impl Secret {
     }
 }
 
-/// A number that only this text has.
-pub(crate) fn digest_number(text: &str) -> u128 {
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
-    u128::from_be_bytes(bytes)
-}
-
 /// A short name that only this text has.
 pub(crate) fn digest(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes())[..16])

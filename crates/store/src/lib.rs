@@ -75,6 +75,15 @@ pub trait Store: Send + Sync + 'static {
     fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>>;
     /// Applies the output of turns. When it answers `Committed`, it is durable.
     fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>>;
+    /// [`Store::create`] on the calling thread, which blocks until it is durable: for one that has nothing else to do, and
+    /// no runtime around it. None, and nothing done, if somebody else writes or this store cannot.
+    fn create_here(&self, _runs: &[NewRun]) -> Option<Vec<Result<Created, StoreError>>> {
+        None
+    }
+    /// [`Store::commit`] in the same way.
+    fn commit_here(&self, _commits: &[Commit]) -> Option<Vec<Result<Committed, CommitError>>> {
+        None
+    }
     /// Runs an author's SQL and appends what it gives, in one transaction of the store's own database. Once it has begun
     /// it ends by itself, whether or not somebody waits for it.
     fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {

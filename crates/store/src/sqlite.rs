@@ -4,6 +4,7 @@ mod claim;
 mod decode;
 mod error;
 mod guard;
+mod names;
 #[cfg(test)]
 mod plans;
 mod query;
@@ -28,9 +29,10 @@ use outlast_core::record::Record;
 use rusqlite::params;
 
 use self::guard::Guard;
+use self::names::Names;
 use self::query::Query;
 use self::readers::ReaderQueue;
-use self::rows::{Names, SqliteRows};
+use self::rows::SqliteRows;
 use self::writer::{Writer, WriterQueue};
 use crate::error::Trouble;
 use crate::logic::{self, Halt};
@@ -267,6 +269,20 @@ impl Store for SqliteStore {
             };
             writer.run(work).await.unwrap_or_else(|error| repeat(&CommitError::NotApplied(error), count))
         })
+    }
+
+    fn commit_here(&self, commits: &[Commit]) -> Option<Vec<Result<Committed, CommitError>>> {
+        let (writer, _) = self.queues.as_ref()?;
+        let done = writer
+            .here(|rows| commits.iter().map(|commit| answer(commit_one(rows, commit, &self.limits))).collect())?;
+        Some(done.unwrap_or_else(|error| repeat(&CommitError::NotApplied(error), commits.len())))
+    }
+
+    fn create_here(&self, runs: &[NewRun]) -> Option<Vec<Result<Created, StoreError>>> {
+        let (writer, _) = self.queues.as_ref()?;
+        let create = |rows: &mut SqliteRows<'_>, new| answer(logic::create::create(rows, new, &self.limits));
+        let done = writer.here(|rows| runs.iter().map(|new| create(rows, new)).collect())?;
+        Some(done.unwrap_or_else(|error| repeat(&error, runs.len())))
     }
 
     fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {

@@ -128,6 +128,8 @@ pub(super) struct Law {
     operations: FxHashMap<Key, Track>,
     /// Those that are open, in key order.
     open: BTreeSet<Key>,
+    /// Whether there is any scope among them: most journals have none.
+    has_scopes: bool,
     flow: Flow,
 }
 
@@ -205,7 +207,7 @@ impl Law {
 
     /// Nothing happens below a closed scope, but what was open there may be noted as cancelled.
     fn check_scopes(&self, key: &Key, event: &Event) -> Result<(), Illegal> {
-        if matches!(event, Event::OperationCancelled { .. }) {
+        if !self.has_scopes || matches!(event, Event::OperationCancelled { .. }) {
             return Ok(());
         }
         for scope in ancestors(key) {
@@ -244,6 +246,7 @@ impl Law {
         } else if known.is_some() {
             self.open.remove(key);
         }
+        self.has_scopes |= next.kind == OperationKind::Scope;
         self.operations.insert(key.clone(), next);
         Ok(())
     }

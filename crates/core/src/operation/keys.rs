@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -63,7 +64,7 @@ impl Keys {
             self.used.insert(base.into_owned(), Used { count: 1, first: at });
             return Ok(key);
         };
-        let key = Key::new(format!("{base}#{}", used.count + 1))?;
+        let key = numbered(&base, '#', used.count + 1)?;
         used.count += 1;
         match (&used.first, at) {
             (None, at) => used.first = at,
@@ -86,12 +87,12 @@ impl Keys {
         detail: Option<&str>,
     ) -> Result<Key, InvalidId> {
         let name = match detail {
-            None => format!("__{}", kind.name()),
-            Some(detail) => format!("__{}-{}", kind.name(), escape(detail)),
+            None => ["__", kind.name()].concat(),
+            Some(detail) => ["__", kind.name(), "-", &escape(detail)].concat(),
         };
         let base = path(scope, Cow::Owned(name)).into_owned();
         let count = self.used.get(&base).map_or(0, |used| used.count);
-        let key = Key::new(format!("{base}-{count}"))?;
+        let key = numbered(&base, '-', count)?;
         self.used.entry(base).or_default().count += 1;
         Ok(key)
     }
@@ -116,8 +117,19 @@ pub fn ancestors(key: &Key) -> impl Iterator<Item = &str> {
 fn path<'n>(scope: Option<&Key>, name: Cow<'n, str>) -> Cow<'n, str> {
     match scope {
         None => name,
-        Some(scope) => Cow::Owned(format!("{scope}/{name}")),
+        Some(scope) => Cow::Owned([scope.as_str(), "/", &name].concat()),
     }
+}
+
+/// A key with a number at its end. Every operation asks for one, in replay too.
+fn numbered(base: &str, mark: char, number: u64) -> Result<Key, InvalidId> {
+    const DIGITS_MAX: usize = 20;
+    let mut text = String::with_capacity(base.len() + 1 + DIGITS_MAX);
+    text.push_str(base);
+    text.push(mark);
+    // Writing into a text does not fail.
+    let _ = write!(text, "{number}");
+    Key::new(text)
 }
 
 /// A name that cannot be taken for a scope path, a repeated name or an unnamed operation.

@@ -123,6 +123,11 @@ impl Operations {
         self.closed.contains(scope)
     }
 
+    /// Whether there is any such scope.
+    pub fn has_closed(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
     /// Requests an operation.
     pub fn request(&mut self, operation: Operation, location: Option<Location>) {
         self.requested.push(Requested { operation, location });

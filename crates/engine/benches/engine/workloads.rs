@@ -84,6 +84,8 @@ pub(crate) async fn w3(place: &Place) -> Latency {
 /// One run with a thousand steps at once: milliseconds.
 pub(crate) async fn w4(place: &Place) -> f64 {
     let engine = start(place).await;
+    // The ceiling's log is full after its first round.
+    let _: usize = engine.start("parallel", &W4_STEPS).await.unwrap().result().await.unwrap();
     let begun = Instant::now();
     let _: usize = engine.start("parallel", &W4_STEPS).await.unwrap().result().await.unwrap();
     let took = begun.elapsed().as_secs_f64() * 1_000.0;

@@ -1,11 +1,12 @@
 //! What a step's body knows about itself.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use outlast_core::id::{Key, RunId};
+use outlast_core::id::{Generation, Key, RunId, RunKey};
 use outlast_core::planted;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::program::RunInfo;
 use super::wake::Wakes;
@@ -15,23 +16,27 @@ use super::wake::Wakes;
 pub struct StepContext(Arc<Attempt>);
 
 struct Attempt {
-    run: RunId,
-    idempotency_key: String,
-    number: u32,
-    cancelled: watch::Sender<bool>,
+    run: RunKey,
+    generation: Generation,
     key: Key,
+    number: u32,
+    /// Made when it is asked for.
+    idempotency_key: OnceLock<String>,
+    is_cancelled: AtomicBool,
+    cancelled: Notify,
     wakes: Arc<Wakes>,
 }
 
 impl StepContext {
     pub(super) fn new(info: &RunInfo, wakes: &Arc<Wakes>, key: &Key, number: u32) -> Self {
-        let own = if planted!("idempotency-key-per-attempt") { format!("/{number}") } else { String::new() };
         StepContext(Arc::new(Attempt {
-            run: info.run.id.clone(),
-            idempotency_key: format!("{}/{}/{key}{own}", info.run, info.generation),
-            number,
-            cancelled: watch::Sender::new(false),
+            run: info.run.clone(),
+            generation: info.generation,
             key: key.clone(),
+            number,
+            idempotency_key: OnceLock::new(),
+            is_cancelled: AtomicBool::new(false),
+            cancelled: Notify::new(),
             wakes: Arc::clone(wakes),
         }))
     }
@@ -39,7 +44,11 @@ impl StepContext {
     /// The same for all attempts at this step, and for no other step of any run: `namespace/run/generation/key`.
     /// Whoever does the work can recognise a second attempt by it.
     pub fn idempotency_key(&self) -> &str {
-        &self.0.idempotency_key
+        self.0.idempotency_key.get_or_init(|| {
+            let Attempt { run, generation, key, number, .. } = &*self.0;
+            let own = if planted!("idempotency-key-per-attempt") { format!("/{number}") } else { String::new() };
+            format!("{run}/{generation}/{key}{own}")
+        })
     }
 
     /// Which attempt this is, from 1.
@@ -49,7 +58,7 @@ impl StepContext {
 
     /// The run.
     pub fn run_id(&self) -> &RunId {
-        &self.0.run
+        &self.0.run.id
     }
 
     /// Gives a sign of life: a step with a [`Step::heartbeat`](crate::Step::heartbeat) is allowed that much silence from
@@ -63,25 +72,29 @@ impl StepContext {
     /// Whether this attempt is cancelled, or out of time. Its future is dropped then; what it handed to other tasks or
     /// threads goes on, and can ask here.
     pub fn is_cancelled(&self) -> bool {
-        *self.0.cancelled.borrow()
+        self.0.is_cancelled.load(Ordering::Acquire)
     }
 
     /// Completes when this attempt is cancelled, or out of time.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
-        // The sender lives as long as the attempt, and this keeps the attempt alive: there is no other end to wait for.
         let attempt = Arc::clone(&self.0);
         async move {
-            let _ = attempt.cancelled.subscribe().wait_for(|cancelled| *cancelled).await;
+            // Listens before it looks: what happens in between is heard.
+            let notified = attempt.cancelled.notified();
+            if !attempt.is_cancelled.load(Ordering::Acquire) {
+                notified.await;
+            }
         }
     }
 
     pub(super) fn cancel(&self) {
-        self.0.cancelled.send_replace(true);
+        self.0.is_cancelled.store(true, Ordering::Release);
+        self.0.cancelled.notify_waiters();
     }
 }
 
 impl fmt::Debug for StepContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepContext").field("key", &self.0.idempotency_key).field("attempt", &self.0.number).finish()
+        f.debug_struct("StepContext").field("key", &self.idempotency_key()).field("attempt", &self.0.number).finish()
     }
 }

@@ -2,6 +2,7 @@
 
 mod questions;
 mod replay;
+mod seed;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -32,9 +33,6 @@ use super::table::Table;
 use super::transaction::{Transactions, UnderWay};
 
 pub(crate) use replay::Stands;
-
-/// How far the seeds of neighbouring indices lie apart: any odd number without a pattern.
-const INDICES_APART: u128 = 0xD120_0CE6_2AF3_6F9B_A5C2_9F1D_7B0E_4C63;
 
 /// Who a run is.
 #[derive(Clone, Debug)]
@@ -182,11 +180,13 @@ impl Run {
         let journal = Journal::load(numbered)?;
         let mut ops = Operations::new(Provided { now: moment.now, seed: moment.seed });
         ops.set_waker(waker);
-        journal.events().iter().for_each(|event| ops.remember(event));
+        let mut cancel_requested = false;
+        for event in journal.events() {
+            ops.remember(event);
+            cancel_requested |= matches!(event, Event::CancelRequested { .. });
+        }
         let loaded = journal.next();
-        let RunKey { namespace, id } = &identity.run;
-        let place = crate::token::digest_number(&format!("{namespace}\n{id}\n{}", identity.generation));
-        let cancel_requested = journal.events().iter().any(|event| matches!(event, Event::CancelRequested { .. }));
+        let place = seed::place_of(&identity);
         Ok(Run {
             identity,
             fence,
@@ -273,13 +273,6 @@ impl Run {
             Some(outcome) => self.ended(outcome),
             None => Ok(()),
         }
-    }
-
-    /// The seed of this pass: another one for each run and index, and the same whether the program was kept or is replayed.
-    /// So an id that was drawn and not recorded, because a commit was turned down, is drawn again.
-    fn seed(&self) -> u128 {
-        let index = u128::from(self.journal.next().0).wrapping_mul(INDICES_APART);
-        self.moment.seed ^ self.place.wrapping_add(index)
     }
 
     /// Tells the program something, and takes what it asks for; how it ended, if it did.
@@ -371,7 +364,7 @@ impl Run {
 
     /// Whether the event lies inside a scope whose end is recorded: its inside is not replayed.
     fn ops_skip(&self, key: &Key) -> bool {
-        ancestors(key).any(|scope| self.ops.is_closed(scope))
+        self.ops.has_closed() && ancestors(key).any(|scope| self.ops.is_closed(scope))
     }
 
     pub(super) fn mismatch_at(&self, index: Index, requested: mismatch::Requested) -> Mismatch {

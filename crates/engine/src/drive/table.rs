@@ -129,6 +129,7 @@ pub(super) struct Table {
     entries: FxHashMap<Key, Entry>,
     /// Those not completed, in key order.
     live: BTreeSet<Key>,
+    has_closed_scopes: bool,
     /// How many of them count against the limit.
     pending: usize,
     /// Code that wants to run, in the order in which it was asked for.
@@ -224,7 +225,9 @@ impl Table {
             self.pending -= usize::from(entry.pends());
         }
         // Nobody asks for it again, and a long run has many. A closed scope is remembered: it silences what is below.
-        if entry.kind != OperationKind::Scope {
+        if entry.kind == OperationKind::Scope {
+            self.has_closed_scopes = true;
+        } else {
             self.entries.remove(key);
         }
     }
@@ -350,10 +353,11 @@ impl Table {
 
     /// Whether a scope around the key is completed.
     pub(super) fn in_closed_scope(&self, key: &Key) -> bool {
-        ancestors(key).any(|scope| {
-            let scope = self.entries.get(scope);
-            scope.is_some_and(|scope| scope.kind == OperationKind::Scope && scope.state == State::Completed)
-        })
+        self.has_closed_scopes
+            && ancestors(key).any(|scope| {
+                let scope = self.entries.get(scope);
+                scope.is_some_and(|scope| scope.kind == OperationKind::Scope && scope.state == State::Completed)
+            })
     }
 
     /// What counts for the end of a turn. A scope waits for nothing itself; what is in it does.

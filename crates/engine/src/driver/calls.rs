@@ -216,7 +216,7 @@ impl Calls {
     }
 }
 
-fn is_retryable<T>(answer: &Result<T, StoreError>) -> bool {
+pub(super) fn is_retryable<T>(answer: &Result<T, StoreError>) -> bool {
     matches!(answer, Err(error) if error.is_retryable())
 }
 

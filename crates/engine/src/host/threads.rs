@@ -57,6 +57,10 @@ impl Host for Threads {
         Uuid::new_v4().as_u128()
     }
 
+    fn may_block(&self) -> bool {
+        true
+    }
+
     fn runtime(&self) -> Option<Handle> {
         Some(self.runtime.clone())
     }

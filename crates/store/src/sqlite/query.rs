@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use super::decode::{self, run_columns};
 use super::error::bad_value;
-use super::rows::{self, Names};
+use super::names::Names;
+use super::rows;
 use super::statements;
 use crate::api::{Awaited, Cursor, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, Loaded, Page, Schedule, TaskView};
 use crate::error::StoreError;

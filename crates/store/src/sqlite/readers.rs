@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::store_error;
-use super::rows::Names;
+use super::names::Names;
 use crate::error::{StoreError, Trouble};
 use crate::rows::Fault;
 

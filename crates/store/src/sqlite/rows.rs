@@ -1,6 +1,6 @@
 //! [`Rows`] over prepared statements, inside the writer's transaction.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 
 use bytes::Bytes;
 use outlast_core::commit::{InboxItem, InboxKind, Snapshot, TimerRef};
@@ -10,9 +10,9 @@ use outlast_core::id::{
 };
 use outlast_core::record::Record;
 use outlast_core::time::{Timestamp, millis};
-use rusqlite::{Connection, OptionalExtension, Params, Row, ToSql, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql, params};
 
-use super::error::bad_value;
+use super::names::Names;
 use super::{decode, statements};
 use crate::api::Schedule;
 use crate::error::StoreError;
@@ -21,80 +21,65 @@ use crate::rows::{Clear, Fault, InboxHead, Rows, RunRow, TaskRow, TimerRow, Wait
 /// Inputs up to this size are kept in the run's row; larger ones would be rewritten with it by every commit.
 const INLINE_INPUT_BYTES: usize = 1_024;
 
-/// Namespaces by name and by number.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    numbers: HashMap<Namespace, i64>,
-    names: HashMap<i64, Namespace>,
-}
-
-impl Names {
-    pub(super) fn clear(&mut self) {
-        self.numbers.clear();
-        self.names.clear();
-    }
-
-    /// The number of a namespace, if there is one.
-    pub(super) fn number(&mut self, connection: &Connection, namespace: &Namespace) -> rusqlite::Result<Option<i64>> {
-        if let Some(number) = self.numbers.get(namespace) {
-            return Ok(Some(*number));
-        }
-        let mut statement = connection.prepare_cached("SELECT id FROM namespace WHERE name = ?1")?;
-        let found: Option<i64> = statement.query_row([namespace.as_str()], |row| row.get(0)).optional()?;
-        if let Some(number) = found {
-            self.numbers.insert(namespace.clone(), number);
-            self.names.insert(number, namespace.clone());
-        }
-        Ok(found)
-    }
-
-    /// The name of a number.
-    pub(super) fn name(&mut self, connection: &Connection, number: i64) -> rusqlite::Result<Namespace> {
-        if let Some(name) = self.names.get(&number) {
-            return Ok(name.clone());
-        }
-        let mut statement = connection.prepare_cached("SELECT name FROM namespace WHERE id = ?1")?;
-        let name: String = statement.query_row([number], |row| row.get(0))?;
-        let namespace = Namespace::new(name).map_err(|error| bad_value("namespace.name", error))?;
-        self.names.insert(number, namespace.clone());
-        self.numbers.insert(namespace.clone(), number);
-        Ok(namespace)
-    }
-}
-
 /// Row access within one transaction.
 pub(super) struct SqliteRows<'c> {
     pub(super) connection: &'c Connection,
     pub(super) names: &'c mut Names,
     now: Timestamp,
+    /// Statements that were used in this transaction, the latest last. The connection's own cache looks them up by their
+    /// whole text, which costs as much as many a statement itself.
+    used: RefCell<Vec<(&'static str, CachedStatement<'c>)>>,
 }
+
+/// Statements that are kept at hand. A group of commits uses a handful.
+const USED_MAX: usize = 12;
 
 impl<'c> SqliteRows<'c> {
     pub(super) fn new(connection: &'c Connection, names: &'c mut Names, now: Timestamp) -> Self {
-        SqliteRows { connection, names, now }
+        SqliteRows { connection, names, now, used: RefCell::default() }
     }
 
-    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, Fault> {
-        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+    /// Runs a statement. The same text is the same constant, so that its address tells it apart.
+    fn with<T>(
+        &self,
+        sql: &'static str,
+        run: impl FnOnce(&mut CachedStatement<'c>) -> rusqlite::Result<T>,
+    ) -> Result<T, Fault> {
+        let mut used = self.used.borrow_mut();
+        let known = used.iter().rposition(|(text, _)| std::ptr::eq(*text, sql));
+        let mut statement = match known {
+            Some(place) => used.swap_remove(place).1,
+            None => self.connection.prepare_cached(sql)?,
+        };
+        drop(used);
+        let done = run(&mut statement)?;
+        let mut used = self.used.borrow_mut();
+        if used.len() < USED_MAX {
+            used.push((sql, statement));
+        }
+        Ok(done)
+    }
+
+    pub(super) fn execute(&self, sql: &'static str, params: impl Params) -> Result<usize, Fault> {
+        self.with(sql, |statement| statement.execute(params))
     }
 
     pub(super) fn one<T>(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, Fault> {
-        Ok(self.connection.prepare_cached(sql)?.query_row(params, read).optional()?)
+        self.with(sql, |statement| statement.query_row(params, read).optional())
     }
 
     pub(super) fn many<T>(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Fault> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_map(params, read)?.collect::<Result<_, _>>()?)
+        self.with(sql, |statement| statement.query_map(params, read)?.collect())
     }
 
     pub(super) fn ns(&mut self, namespace: &Namespace) -> Result<i64, Fault> {
@@ -111,18 +96,26 @@ impl<'c> SqliteRows<'c> {
         event: &Record,
     ) -> Result<bool, Fault> {
         let Some(ns) = self.names.number(self.connection, &run.namespace)? else { return Ok(false) };
+        let next = signed(expected.next().0);
+        if let Some((row, generation)) = self.names.place(run) {
+            let params = params![row, ns, run.id.as_str(), generation, signed(fence.0), signed(expected.0), next];
+            if self.execute(statements::ADVANCE, params)? == 1 {
+                self.insert_event(ns, row, generation, expected, event)?;
+                return Ok(true);
+            }
+        }
         let params = params![ns, run.id.as_str(), signed(fence.0), signed(expected.0)];
         let found =
             self.one(statements::ADVANCING, params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
         let Some((row, generation)) = found else { return Ok(false) };
-        let sql = "UPDATE run SET next = ?2, tries = ?3 WHERE row = ?1";
-        self.execute(sql, params![row, signed(expected.next().0), 0])?;
+        self.names.remember(run, row, generation);
+        self.execute("UPDATE run SET next = ?2, tries = 0 WHERE row = ?1", params![row, next])?;
         self.insert_event(ns, row, generation, expected, event)?;
         Ok(true)
     }
 
     fn insert_event(&self, ns: i64, row: i64, generation: i64, index: Index, event: &Record) -> Result<(), Fault> {
-        self.connection.prepare_cached(statements::INSERT_EVENT)?.execute(params![
+        let params = params![
             ns,
             row,
             generation,
@@ -133,11 +126,17 @@ impl<'c> SqliteRows<'c> {
             event.at.as_millis(),
             blob(event.meta.as_ref()),
             blob(event.payload.as_ref()),
-        ])?;
+        ];
+        self.execute(statements::INSERT_EVENT, params)?;
         Ok(())
     }
 
-    fn task_where(&mut self, namespace: &Namespace, sql: &str, params: impl Params) -> Result<Option<TaskRow>, Fault> {
+    fn task_where(
+        &mut self,
+        namespace: &Namespace,
+        sql: &'static str,
+        params: impl Params,
+    ) -> Result<Option<TaskRow>, Fault> {
         self.one(sql, params, |row| decode::task(row, namespace.clone()))
     }
 }
@@ -189,8 +188,7 @@ impl Rows for SqliteRows<'_> {
         let ns = self.ns(&run.key.namespace)?;
         let inline = input.len() <= INLINE_INPUT_BYTES;
         let parent = run.parent.as_ref();
-        let mut statement = self.connection.prepare_cached(statements::INSERT_RUN)?;
-        let row = statement.insert(params![
+        let params = params![
             ns,
             run.key.id.as_str(),
             run.workflow.as_str(),
@@ -215,7 +213,11 @@ impl Rows for SqliteRows<'_> {
             run.answered,
             run.side,
             inline.then_some(input.as_ref()),
-        ])?;
+        ];
+        let row = self.with(statements::INSERT_RUN, |statement| statement.insert(params))?;
+        if run.owner.is_some() {
+            self.names.remember(&run.key, row, signed(run.generation.0));
+        }
         if !inline {
             self.put_input(&RunRow { row, ..run.clone() }, Generation(0), input)?;
         }

@@ -89,7 +89,8 @@ CREATE TABLE event (
     at         INTEGER NOT NULL,
     meta       BLOB CHECK (length(meta) <= 16777216),
     payload    BLOB CHECK (length(payload) <= 16777216),
-    PRIMARY KEY (ns, run, generation, idx)
+    -- A run's row is unique in the file. With the namespace before it, every comparison would begin with a tie.
+    PRIMARY KEY (run, generation, idx)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE inbox (

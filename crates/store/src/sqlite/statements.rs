@@ -8,6 +8,12 @@ pub(super) const RUN_BY_ID: &str = concat!("SELECT ", run_columns!(), " FROM run
 pub(super) const ADVANCING: &str = "SELECT row, generation FROM run WHERE ns = ?1 AND id = ?2 AND fence = ?3 AND next = ?4 \
      AND status = 1 AND owner IS NOT NULL AND deleted_at IS NULL AND workflow <> '' AND version <> ''";
 
+/// The same, where the run's row is known, or believed to be; and its advance, which names no indexed column, so that no
+/// index is touched.
+pub(super) const ADVANCE: &str = "UPDATE run SET next = ?7, tries = 0 WHERE row = ?1 AND ns = ?2 AND id = ?3 \
+     AND generation = ?4 AND fence = ?5 AND next = ?6 \
+     AND status = 1 AND owner IS NOT NULL AND deleted_at IS NULL AND workflow <> '' AND version <> ''";
+
 pub(super) const INSERT_RUN: &str = "INSERT INTO run (ns, id, workflow, version, status, generation, next, fence, owner, \
      claim, ready_at, priority, tries, parent, parent_generation, parent_key, detached, root, created_at, inbox_next, \
      signals, answered, side, input) \

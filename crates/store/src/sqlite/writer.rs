@@ -3,17 +3,23 @@
 //! It drains its queue into one `BEGIN IMMEDIATE … COMMIT`: while one group syncs, the next one forms. Nobody is
 //! answered before the COMMIT of its group has returned. There is no artificial delay.
 //!
+//! A thread that has nothing else to do may write itself while nobody waits ([`WriterQueue::here`]): waking the writer,
+//! and being woken by it, costs a good part of what the disk does.
+//!
 //! A COMMIT that fails did not happen: with a write-ahead log SQLite publishes a transaction only after its frames are
 //! written and synced, and the writer is in the same process, so no reply can be lost on the way. Hence this store never
 //! answers `Unknown`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::store_error;
-use super::rows::{Names, SqliteRows};
+use super::names::Names;
+use super::rows::SqliteRows;
 use crate::clock::Clock;
 use crate::error::{StoreError, Trouble};
 use crate::rows::Fault;
@@ -52,14 +58,8 @@ where
     }
 
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> Result<(), StoreError> {
-        match (self.work)(rows) {
-            Ok(done) => {
-                self.done = Some(done);
-                Ok(())
-            }
-            Err(Fault::Failed(error)) => Err(error),
-            Err(Fault::Miss) => Err(StoreError::corrupt("SQLite", "a row was asked for that SQLite does not fetch")),
-        }
+        self.done = Some((self.work)(rows).map_err(of_fault)?);
+        Ok(())
     }
 
     fn settle(self: Box<Self>, failed: Option<StoreError>) {
@@ -74,10 +74,31 @@ where
 }
 
 /// The sending half.
-#[derive(Clone, Debug)]
-pub(super) struct WriterQueue(mpsc::Sender<Box<dyn Job>>);
+#[derive(Clone)]
+pub(super) struct WriterQueue {
+    sender: mpsc::Sender<Box<dyn Job>>,
+    pen: Arc<Mutex<Pen>>,
+    waiting: Arc<AtomicUsize>,
+}
 
 impl WriterQueue {
+    /// Runs `work` on this thread, in a transaction of its own, and blocks until it is durable. None if somebody else
+    /// writes, or waits for that: whoever waits is not overtaken. An error means it was not applied.
+    pub(super) fn here<T>(
+        &self,
+        work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, Fault>,
+    ) -> Option<Result<T, StoreError>> {
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let mut pen = match self.pen.try_lock() {
+            Ok(pen) => pen,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(pen.attempt(|rows| work(rows).map_err(of_fault)))
+    }
+
     /// Runs `work` in the next group and waits until it is durable. An error means it was not applied.
     pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
     where
@@ -102,8 +123,17 @@ impl WriterQueue {
         F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        self.0.send(Box::new(Call { work, guest, done: None, reply })).await.map_err(|_| closed())?;
+        let place = self.sender.reserve().await.map_err(|_| closed())?;
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        place.send(Box::new(Call { work, guest, done: None, reply }));
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+fn of_fault(fault: Fault) -> StoreError {
+    match fault {
+        Fault::Failed(error) => error,
+        Fault::Miss => StoreError::corrupt("SQLite", "a row was asked for that SQLite does not fetch"),
     }
 }
 
@@ -111,18 +141,54 @@ fn closed() -> StoreError {
     StoreError::unavailable(Trouble::Closed, "the store is closed")
 }
 
-/// The thread's own state.
-pub(super) struct Writer {
+/// The connection that writes: whoever holds it is the only one.
+struct Pen {
     connection: Connection,
     names: Names,
     clock: Clock,
+}
+
+impl Pen {
+    /// Runs the work in one transaction. On an error nothing is applied.
+    fn attempt<T>(&mut self, work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        statement(&self.connection, "BEGIN IMMEDIATE")?;
+        // The clock is read after the lock is held.
+        let now = self.clock.now();
+        let mut rows = SqliteRows::new(&self.connection, &mut self.names, now);
+        let ran = catch_unwind(AssertUnwindSafe(|| work(&mut rows)))
+            .unwrap_or_else(|_| Err(StoreError::unavailable(Trouble::Other, "a store operation panicked")));
+        drop(rows);
+        let committed = ran.and_then(|done| statement(&self.connection, "COMMIT").map(|()| done));
+        if committed.is_err() {
+            self.roll_back();
+        }
+        committed
+    }
+
+    fn roll_back(&mut self) {
+        // Namespaces looked up in the transaction may be gone with it.
+        self.names.clear();
+        if !self.connection.is_autocommit() {
+            let _ = statement(&self.connection, "ROLLBACK");
+        }
+    }
+}
+
+/// The thread's own state.
+pub(super) struct Writer {
+    pen: Arc<Mutex<Pen>>,
     queue: mpsc::Receiver<Box<dyn Job>>,
+    /// Jobs that were sent and have no answer yet.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Writer {
     pub(super) fn new(connection: Connection, names: Names, clock: Clock) -> (Writer, WriterQueue) {
         let (sender, queue) = mpsc::channel(QUEUE_MAX);
-        (Writer { connection, names, clock, queue }, WriterQueue(sender))
+        let pen = Arc::new(Mutex::new(Pen { connection, names, clock }));
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let writer = Writer { pen: Arc::clone(&pen), queue, waiting: Arc::clone(&waiting) };
+        (writer, WriterQueue { sender, pen, waiting })
     }
 
     /// Until every sender is gone and the queue is empty.
@@ -163,38 +229,29 @@ impl Writer {
     }
 
     fn group(&mut self, mut jobs: Vec<Box<dyn Job>>) {
-        match self.attempt(&mut jobs) {
-            Ok(()) => settle_all(jobs, None),
+        // The pen is free again before anybody is answered.
+        let ran = self.pen().attempt(|rows| jobs.iter_mut().try_for_each(|job| job.run(rows)));
+        match ran {
+            Ok(()) => self.settle_all(jobs, None),
             Err(_) if jobs.len() > 1 => {
                 // One of them, or the disk. Alone, each gets the answer that is its own.
                 for job in jobs {
                     self.group(vec![job]);
                 }
             }
-            Err(error) => settle_all(jobs, Some(&error)),
+            Err(error) => self.settle_all(jobs, Some(&error)),
         }
     }
 
-    /// Runs the jobs in one transaction. On an error nothing is applied.
-    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
-        statement(&self.connection, "BEGIN IMMEDIATE")?;
-        // The clock is read after the lock is held.
-        let now = self.clock.now();
-        let mut rows = SqliteRows::new(&self.connection, &mut self.names, now);
-        let ran = catch_unwind(AssertUnwindSafe(|| jobs.iter_mut().try_for_each(|job| job.run(&mut rows))))
-            .unwrap_or_else(|_| Err(StoreError::unavailable(Trouble::Other, "a store operation panicked")));
-        let committed = ran.and_then(|()| statement(&self.connection, "COMMIT"));
-        if committed.is_err() {
-            self.roll_back();
-        }
-        committed
+    fn pen(&self) -> MutexGuard<'_, Pen> {
+        // A transaction that panics is rolled back.
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn roll_back(&mut self) {
-        // Namespaces looked up in the transaction may be gone with it.
-        self.names.clear();
-        if !self.connection.is_autocommit() {
-            let _ = statement(&self.connection, "ROLLBACK");
+    fn settle_all(&self, jobs: Vec<Box<dyn Job>>, failed: Option<&StoreError>) {
+        self.waiting.fetch_sub(jobs.len(), Ordering::AcqRel);
+        for job in jobs {
+            job.settle(failed.cloned());
         }
     }
 }
@@ -202,10 +259,4 @@ impl Writer {
 fn statement(connection: &Connection, sql: &str) -> Result<(), StoreError> {
     let run = || connection.prepare_cached(sql)?.execute([]);
     run().map(|_| ()).map_err(|error| store_error(&error))
-}
-
-fn settle_all(jobs: Vec<Box<dyn Job>>, failed: Option<&StoreError>) {
-    for job in jobs {
-        job.settle(failed.cloned());
-    }
 }

@@ -5,6 +5,7 @@
 
 mod aborts;
 mod disk;
+mod here;
 mod kills;
 mod opening;
 mod scene;

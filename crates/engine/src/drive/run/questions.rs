@@ -25,6 +25,11 @@ impl Run {
         self.durable
     }
 
+    /// Whether bodies of it run.
+    pub(crate) fn is_executing(&self) -> bool {
+        self.table.bodies_running()
+    }
+
     pub(crate) fn is_committing(&self) -> bool {
         self.in_flight.is_some()
     }
