@@ -125,9 +125,9 @@ async fn a_lease_taken_while_somebody_holds_the_lock_is_not_born_expired() {
 }
 
 /// The writer's queue is empty of our request once another request, sent after it, would find it taken. There is no
-/// such probe from outside, so give the writer's thread the time of a few thousand file operations.
+/// such probe from outside, so give the writer's thread the time of many thousand file operations.
 fn waiting_for_lock(folder: &Folder) -> bool {
-    (0..2_000).all(|_| std::fs::metadata(folder.file()).is_ok())
+    (0..20_000).all(|_| std::fs::metadata(folder.file()).is_ok())
 }
 
 #[tokio::test(flavor = "multi_thread")]
