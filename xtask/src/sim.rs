@@ -6,18 +6,33 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::cluster::Cluster;
 use crate::process::{self, CtrlC, cargo};
 
 /// What plants bugs. A flag of the compiler and not a feature, so that no dependency can switch it on.
 const PLANTED: &str = "--cfg outlast_planted";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    process::run(&mut command(args), CtrlC::EndsUs)
+    let mut command = command(args);
+    let cluster = needs_server(args).then(Cluster::start).transpose()?;
+    if let Some(cluster) = &cluster {
+        command.envs(cluster.variables());
+    }
+    process::run(&mut command, CtrlC::EndsUs)
+}
+
+/// Whether cases are to be played on PostgreSQL.
+fn needs_server(args: &[String]) -> bool {
+    args.windows(2).any(|pair| pair[0] == "--store" && pair[1] == "postgres")
 }
 
 /// The simulator with these arguments.
 pub(crate) fn command(args: &[String]) -> Command {
     let mut command = cargo(&["run", "--quiet", "--package", "outlast-sim", "--profile", "sim", "--locked"]);
+    if args.iter().any(|arg| arg == "--store") {
+        // Only then: what is not built cannot slow the rest down.
+        command.arg("--all-features");
+    }
     if args.iter().any(|arg| arg == "--planted") {
         // In a directory of its own: nobody must ever pick up one of these by mistake.
         command.env("RUSTFLAGS", PLANTED).env("CARGO_TARGET_DIR", target().join("planted"));
@@ -40,6 +55,13 @@ mod tests {
         let command = command(&args);
         let set = |name: &str| command.get_envs().any(|(of, value)| of == name && value.is_some());
         set("RUSTFLAGS") && set("CARGO_TARGET_DIR")
+    }
+
+    #[test]
+    fn a_server_is_started_only_for_cases_that_are_played_on_it() {
+        let needs = |args: &[&str]| needs_server(&args.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(needs(&["--seeds", "5", "--store", "postgres"]));
+        assert!(!needs(&["--store", "sqlite"]) && !needs(&["--keep", "postgres"]));
     }
 
     #[test]

@@ -58,8 +58,19 @@ fn round(cluster: &Cluster, seed: u64, cases: u64, length: Duration) -> Result<(
     let hint = || format!("repeat this round with `cargo xtask soak --seed {seed} --cases {cases}`");
     let seconds = length.as_secs().max(1).to_string();
     let lives = ["--from", &seed.to_string(), "--seeds", &u32::MAX.to_string(), "--seconds", &seconds];
-    let mut lives = sim::command(&lives.map(str::to_owned));
-    for command in [&mut command, &mut lives] {
+    let lives = lives.map(str::to_owned).to_vec();
+    let on = |store: &str| {
+        // A part of the time: most lives are lived in memory.
+        let part = (length.as_secs() / 4).max(1).to_string();
+        let mut args = lives.clone();
+        args.extend(["--seconds", &part, "--store", store].map(str::to_owned));
+        let mut command = sim::command(&args);
+        command.envs(cluster.variables());
+        command
+    };
+    let mut on_disk = (on("sqlite"), on("postgres"));
+    let mut lives = sim::command(&lives);
+    for command in [&mut command, &mut lives, &mut on_disk.0, &mut on_disk.1] {
         match process::run(command, CtrlC::EndsUs) {
             Err(error) if !error.is::<Interrupted>() => return Err(error).with_context(hint),
             outcome => outcome?,

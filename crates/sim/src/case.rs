@@ -132,6 +132,11 @@ pub enum Fault {
         /// Whether it comes back under the same name, which ends what the dead one held.
         same_name: bool,
     },
+    /// The power fails: every process dies, and the store is closed and opened again.
+    PowerCut {
+        /// When the processes come back, in milliseconds.
+        back: u64,
+    },
     /// A process stands still.
     Freeze {
         /// Which.
@@ -229,6 +234,7 @@ impl Fault {
     pub fn kind(&self) -> &'static str {
         match self {
             Fault::Crash { .. } => "crash",
+            Fault::PowerCut { .. } => "power cut",
             Fault::Freeze { .. } => "freeze",
             Fault::Jump { forward: true, .. } => "jump forward",
             Fault::Jump { forward: false, .. } => "jump back",
@@ -250,8 +256,9 @@ impl Fault {
     }
 
     /// Every kind there is: a suite in which one of them never landed has shown nothing about it.
-    pub const KINDS: [&'static str; 16] = [
+    pub const KINDS: [&'static str; 17] = [
         "crash",
+        "power cut",
         "freeze",
         "jump forward",
         "jump back",

@@ -13,13 +13,18 @@ use outlast_store::faults::{Latency, Wakes};
 
 use crate::case::Case;
 use crate::client::Client;
-use crate::interpret::register;
+use crate::ground::Ground;
+use crate::interpret::{Outside, register};
 use crate::ledger::Ledger;
 use crate::tally::count;
 use crate::watch::Watch;
 
 /// How long a process that cannot start waits before it tries again.
 const START_AGAIN: Duration = Duration::from_secs(1);
+/// How often to look whether somebody still has the store.
+const LOOK: Duration = Duration::from_millis(1);
+/// How often, at most.
+const LOOKS_MAX: u32 = 20_000;
 
 /// Engines on one store, in one world.
 pub(crate) struct Cluster {
@@ -27,6 +32,7 @@ pub(crate) struct Cluster {
     pub(crate) case: Rc<Case>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ground: Ground,
     /// The driving ones, and the client's behind them.
     places: RefCell<Vec<Place>>,
     landed: RefCell<BTreeMap<&'static str, u64>>,
@@ -42,10 +48,10 @@ struct Place {
 }
 
 impl Cluster {
-    pub(crate) fn new(world: Rc<World>, case: Rc<Case>, watch: Arc<Watch>, ledger: Arc<Ledger>) -> Rc<Cluster> {
-        let places = RefCell::default();
+    pub(crate) fn new(world: Rc<World>, case: Rc<Case>, watch: Arc<Watch>, ground: Ground) -> Rc<Cluster> {
+        let (ledger, places) = (Ledger::new(), RefCell::default());
         let (landed, back, lives) = (RefCell::default(), Cell::default(), Cell::default());
-        Rc::new(Cluster { world, case, watch, ledger, places, landed, back, lives })
+        Rc::new(Cluster { world, case, watch, ledger, ground, places, landed, back, lives })
     }
 
     /// Starts every process, and the client's.
@@ -80,7 +86,13 @@ impl Cluster {
         let engine = place.process.engine();
         let engine = engine.lease(Duration::from_millis(options.lease)).poll(Duration::from_millis(options.poll));
         let engine = engine.runs_max(options.runs_max).node(NodeId::new(&place.name).expect("a name of a node"));
-        register(engine, self.ledger.of(&place.name), self.world.time())
+        register(engine, self.outside(self.ledger.of(&place.name)))
+    }
+
+    /// What programs find outside.
+    pub(crate) fn outside(&self, ledger: Arc<Ledger>) -> Outside {
+        let enter = self.ground.books.as_ref().map(|books| books.enter.clone());
+        Outside::new(ledger, self.world.time(), enter)
     }
 
     /// Starts the engine of a process; as long as it takes, unless the process dies meanwhile.
@@ -130,6 +142,27 @@ impl Cluster {
         let place = self.place(number, name);
         self.places.borrow_mut()[number] = place;
         self.launch(number).await;
+    }
+
+    /// The power fails: every process dies, and the store is closed. It is opened again, and they come back. What a store in
+    /// memory has would be gone: it stays.
+    pub(crate) async fn power_cut(self: &Rc<Self>, back: Duration) {
+        let engines = 0..self.case.options.processes;
+        engines.clone().for_each(|number| self.die(number));
+        if !self.ground.in_memory {
+            self.everybody(|process| process.faults().set_cut(true));
+            let mut looks = 0;
+            while !self.watch.reopen(|| (self.ground.open)(&self.world)) {
+                looks += 1;
+                assert!(looks < LOOKS_MAX, "somebody does not let go of the store");
+                self.world.sleep(LOOK).await;
+            }
+            self.everybody(|process| process.faults().set_cut(false));
+        }
+        self.world.sleep(back).await;
+        for number in engines {
+            self.revive(number, true).await;
+        }
     }
 
     /// Does something to a process that lives.

@@ -145,7 +145,7 @@ fn faults(chance: &mut Chance, processes: usize, runs: usize) -> Vec<Timed<Fault
     faults
 }
 
-const KINDS: u64 = 14;
+const KINDS: u64 = 15;
 
 fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault {
     let engine = |chance: &mut Chance| usize::try_from(chance.below(processes as u64)).unwrap_or(0);
@@ -170,6 +170,7 @@ fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault
         }
         11 => call(chance, anybody, &[Fails::Refused, Fails::NotAppliedInDoubt]),
         12 => call(chance, anybody, &[Fails::AppliedInDoubt]),
+        13 => Fault::PowerCut { back: *chance.pick(&[0, 500, 20_000]) },
         _ => {
             let (before, after) = (chance.below(12_000), chance.below(12_000));
             let (long, applied) = (*chance.pick(&[2_000, 20_000, 45_000]), chance.one_in(2));

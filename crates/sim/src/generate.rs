@@ -4,7 +4,7 @@ use outlast::ClosePolicy;
 
 use crate::chance::Chance;
 use crate::interpret::SUBMISSIONS;
-use crate::tree::{Batch, Call, Child, Group, How, Kin, Last, Made, Tree, Wait, Work};
+use crate::tree::{Batch, Call, Child, Group, How, Kin, Last, Made, Mishap, Tree, Wait, Work};
 
 /// How deep trees are nested at most.
 const DEPTH_MAX: u32 = 4;
@@ -101,7 +101,7 @@ impl Grower<'_> {
 
     fn leaf(&mut self) -> Tree {
         self.left = self.left.saturating_sub(1);
-        match self.chance.below(34) {
+        match self.chance.below(38) {
             0..=8 => Tree::Step(self.work()),
             9..=11 => Tree::Sleep(self.nap()),
             12 => Tree::SleepUntil(i64::try_from(self.nap()).unwrap_or(0) - 1_000),
@@ -125,6 +125,9 @@ impl Grower<'_> {
                 }
             }
             33 if self.chance.one_in(2) => Tree::Fail,
+            34 if self.chance.one_in(4) => Tree::Panic,
+            35 | 36 => Tree::Transaction(self.transaction()),
+            37 if self.chance.one_in(2) => Tree::Step(Work { spawned: true, ..self.work() }),
             _ => Tree::Step(Work { takes: Some(0), attempts: 1, ..Work::default() }),
         }
     }
@@ -151,6 +154,8 @@ impl Grower<'_> {
         Work {
             fails,
             permanent: chance.one_in(5),
+            mishap: mishap(chance),
+            spawned: false,
             attempts,
             delay: *chance.pick(&[10, 500, 4_000]),
             at_most_once: chance.one_in(4),
@@ -159,6 +164,11 @@ impl Grower<'_> {
             heartbeat,
             beats,
         }
+    }
+
+    fn transaction(&mut self) -> Work {
+        let Work { fails, permanent, mishap, attempts, delay, .. } = self.work();
+        Work { fails, permanent, mishap, attempts, delay, takes: Some(0), ..Work::default() }
     }
 
     fn nap(&mut self) -> u64 {
@@ -201,7 +211,9 @@ impl Grower<'_> {
 
     fn condition(&mut self) -> Tree {
         let draw = |chance: &mut Chance, most| u32::try_from(chance.below(most)).unwrap_or(0);
-        Tree::Condition { not: draw(self.chance, 6), checks: draw(self.chance, 6) + 1 }
+        let fails = if self.chance.one_in(3) { draw(self.chance, 4) } else { 0 };
+        let (not, checks) = (draw(self.chance, 6), draw(self.chance, 6) + 1);
+        Tree::Condition { not, checks, fails, panics: self.chance.one_in(2) }
     }
 
     fn child(&mut self, how: Kin) -> Child {
@@ -265,6 +277,15 @@ impl Grower<'_> {
         };
         self.left = self.left.saturating_sub(1);
         Tree::Group(Group { how, made, members })
+    }
+}
+
+/// Mostly errors.
+fn mishap(chance: &mut Chance) -> Mishap {
+    match chance.below(6) {
+        0 => Mishap::Panic,
+        1 => Mishap::TooLarge,
+        _ => Mishap::Error,
     }
 }
 

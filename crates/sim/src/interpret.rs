@@ -13,10 +13,12 @@ use outlast::testing::WorldTime;
 use outlast::{Ctx, Error, Outlast, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::ground::limits;
 use crate::ledger::Ledger;
 use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait};
-use operations::Open;
+use bodies::Course;
+use operations::{Open, made};
 
 /// The workflow that plays a tree.
 pub const WORKFLOW: &str = "tree";
@@ -42,25 +44,33 @@ impl Input {
 
     /// One that nobody else has: no tree grows like it, or shrinks to it.
     pub fn other() -> Input {
-        Input { tree: Tree::Condition { not: 77, checks: 1 } }
+        Input { tree: Tree::Condition { not: 77, checks: 1, fails: 0, panics: false } }
     }
 }
 
 /// A future that stays on its thread.
 type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// Registers the workflow [`WORKFLOW`], whose bodies tell the ledger that they ran.
-///
-/// Bodies take virtual time: `time` is that of the world they run in.
-pub fn register(engine: Outlast, ledger: Arc<Ledger>, time: WorldTime) -> Outlast {
-    let outside = Arc::new(Outside { ledger, time });
-    engine.workflow(WORKFLOW, move |ctx: Ctx, input: Input| run(Arc::clone(&outside), ctx, input))
+/// Registers the workflow [`WORKFLOW`], whose bodies tell the ledger that they ran. What is too large for it is small.
+pub fn register(engine: Outlast, outside: Outside) -> Outlast {
+    let outside = Arc::new(outside);
+    engine.limits(limits()).workflow(WORKFLOW, move |ctx: Ctx, input: Input| run(Arc::clone(&outside), ctx, input))
 }
 
 /// What is not the workflow's own.
-struct Outside {
+pub struct Outside {
     ledger: Arc<Ledger>,
     time: WorldTime,
+    /// The statement that puts an entry into the author's table; none if the store has no SQL.
+    enter: Option<String>,
+}
+
+impl Outside {
+    /// Bodies tell the ledger that they ran, and take virtual time: `time` is that of the world they run in. Transactions
+    /// leave an entry with the statement `enter`.
+    pub fn new(ledger: Arc<Ledger>, time: WorldTime, enter: Option<String>) -> Outside {
+        Outside { ledger, time, enter }
+    }
 }
 
 async fn run(outside: Arc<Outside>, ctx: Ctx, input: Input) -> Result<Outcome> {
@@ -95,13 +105,18 @@ impl Player {
                 Tree::Timed(part) => self.timed(*part).await,
                 Tree::Scope(part) => self.scope(*part).await,
                 Tree::Cleanup { body, cleanup } => self.cleanup(*body, *cleanup).await,
-                Tree::Step(work) => Ok(Outcome::Step(self.step("step", &work).await?)),
+                Tree::Step(work) if work.spawned => Ok(made(self.spawned(&work).await?)),
+                Tree::Step(work) => Ok(made(self.step("step", &work).await?)),
+                Tree::Transaction(work) => Ok(made(self.transaction(&work).await?)),
                 Tree::Sleep(ms) => done(self.sleep("sleep", ms).await),
                 Tree::SleepUntil(ms) => self.sleep_until(ms).await,
                 Tree::Wait(wait) => self.wait(wait).await,
                 Tree::Approve(timeout) => self.approve(timeout).await,
                 Tree::Callback(call) => self.callback(call).await,
-                Tree::Condition { not, checks } => Ok(Outcome::Condition(self.condition(not, checks).await?)),
+                Tree::Condition { not, checks, fails, panics } => {
+                    let course = Course { not, checks, fails, panics };
+                    Ok(Outcome::Condition(self.condition(course).await?))
+                }
                 Tree::Child(child) => self.child(child).await,
                 Tree::Batch(batch) => self.batch(batch).await,
                 Tree::Group(group) => self.group(group).await,
@@ -113,6 +128,7 @@ impl Player {
                 Tree::Emit => done(self.ctx.emit("emitted", &self.place.name("emit"))),
                 Tree::SetState => done(self.ctx.set_state(&self.place.name("state"))),
                 Tree::Fail => Err(Error::new(PLANNED, self.place.name("fail"))),
+                Tree::Panic => panic!("{PLANNED}: {}", self.place.key("panic")),
                 Tree::Renew(rest) => self.ctx.continue_as_new(&Input { tree: *rest }),
             }
         })

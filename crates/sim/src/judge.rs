@@ -25,19 +25,21 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Judges a case whose runs have all ended, or should have.
 pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store) -> (Findings, Tally) {
     // Replay runs programs: what they say must not get into the books.
-    let code = register(Outlast::memory(), Ledger::new(), cluster.world.time());
+    let code = register(Outlast::memory(), cluster.outside(Ledger::new()));
     let checker = code.checker();
     let may_park = BTreeSet::new();
-    let scene = Scene { checker: Some(&checker), may_park, patience: Some(PATIENCE) };
+    let entries = cluster.ground.books.as_ref().map(|books| (books.read)());
+    let left = entries.as_ref().and_then(|entries| entries.as_ref().ok()).map_or(0, Vec::len);
+    let scene = Scene { checker: Some(&checker), may_park, patience: Some(PATIENCE), entries };
     let mut findings = examine(store, &cluster.watch, &cluster.ledger, &scene).await;
-    let mut tally = Tally::default();
+    let mut tally = Tally { entries: left as u64, ..Tally::default() };
     let told = told(cluster);
     for view in client.engine.list().page_size(1_000).await.map(|page| page.runs).unwrap_or_default() {
         count(&mut tally.ends, format!("{:?}", view.status));
-        if let Some(tree) = tree_of(&cluster.case, view.run.id.as_str()) {
-            let verdict = modelled(&cluster.case, client, &view, tree, &told).await;
-            findings.check(MODEL, verdict);
-        }
+        let Some(tree) = tree_of(&cluster.case, view.run.id.as_str()) else { continue };
+        let journal = journal(client, &view).await;
+        tally.look_at(&journal);
+        findings.check(MODEL, modelled(cluster, &view, tree, &told, journal));
     }
     (findings, tally)
 }
@@ -51,18 +53,27 @@ fn tree_of<'c>(case: &'c Case, id: &str) -> Option<&'c Tree> {
     place.map(|place| &case.runs[place])
 }
 
-async fn modelled(
-    case: &Case,
-    client: &Client,
+async fn journal(client: &Client, view: &RunView) -> Vec<Event> {
+    match client.engine.run(view.run.id.as_str()) {
+        Ok(run) => run.journal().await.unwrap_or_default(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn modelled(
+    cluster: &Cluster,
     view: &RunView,
     tree: &Tree,
     told: &BTreeMap<String, Told>,
+    journal: Vec<Event>,
 ) -> Result<(), String> {
-    let Some(ended) = ended(client, view).await else { return Ok(()) };
+    let Some((ended, recorded)) = ended(view, journal) else { return Ok(()) };
+    let case = &cluster.case;
     // A fork begins with the generation that was current then.
     let forked = view.run.id.as_str().contains("-fork-");
     let (run, told) = (view.run.id.to_string(), told.clone());
-    let facts = Facts { run, told, calm: is_calm(case) && !forked, slack: slack(case), forked };
+    let (calm, sql) = (is_calm(case) && !forked, cluster.ground.books.is_some());
+    let facts = Facts { run, told, calm, slack: slack(case), forked, sql, recorded };
     let say = |broken| format!("{}: {broken}\n  it came to {ended:?}", view.run);
     let trees = if forked { generations(tree) } else { vec![tree] };
     let mut verdicts = trees.into_iter().map(|tree| accepts(tree, &ended, &facts));
@@ -70,19 +81,29 @@ async fn modelled(
     if verdicts.any(|verdict| verdict.is_ok()) { Ok(()) } else { first.map_err(say) }
 }
 
-async fn ended(client: &Client, view: &RunView) -> Option<Ended> {
+/// How a run ended, and what it has on record of what its program was told.
+fn ended(view: &RunView, mut journal: Vec<Event>) -> Option<(Ended, BTreeMap<String, String>)> {
     if !view.status.is_terminal() || view.status == Status::Parked {
         return None;
     }
-    let run = client.engine.run(view.run.id.as_str()).ok()?;
-    match run.journal().await.ok()?.pop()? {
-        Event::RunFinished { output } => Some(match serde_json::from_slice(&output) {
+    let ended = match journal.pop()? {
+        Event::RunFinished { output } => match serde_json::from_slice(&output) {
             Ok(outcome) => Ended::Output(outcome),
             Err(error) => Ended::Failed(Failure::new("unreadable", format!("the output cannot be read: {error}"))),
-        }),
-        Event::RunErrored { error } => Some(Ended::Failed(error)),
-        Event::RunCancelled { .. } => Some(Ended::Cancelled),
-        Event::RunTerminated { .. } => Some(Ended::Terminated),
+        },
+        Event::RunErrored { error } => Ended::Failed(error),
+        Event::RunCancelled { .. } => Ended::Cancelled,
+        Event::RunTerminated { .. } => Ended::Terminated,
+        _ => return None,
+    };
+    Some((ended, journal.into_iter().filter_map(recorded).collect()))
+}
+
+fn recorded(event: Event) -> Option<(String, String)> {
+    match event {
+        Event::NowRecorded { key, value } => Some((key.to_string(), value.as_millis().to_string())),
+        Event::UuidRecorded { key, value } => Some((key.to_string(), value.to_string())),
+        Event::RandomRecorded { key, value } => Some((key.to_string(), value.to_string())),
         _ => None,
     }
 }

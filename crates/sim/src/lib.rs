@@ -12,6 +12,7 @@ pub mod corpus;
 pub mod draw;
 pub mod errors;
 pub mod generate;
+pub mod ground;
 mod heal;
 pub mod interpret;
 pub mod judge;

@@ -68,6 +68,7 @@ fn can_be_cancelled(tree: &Tree) -> bool {
         Tree::Lent { naps, .. } => !naps.is_empty(),
         Tree::Child(child) => child.how != crate::tree::Kin::Left,
         Tree::Step(_)
+        | Tree::Transaction(_)
         | Tree::Sleep(_)
         | Tree::SleepUntil(_)
         | Tree::Wait(_)
@@ -82,6 +83,7 @@ fn can_be_cancelled(tree: &Tree) -> bool {
         | Tree::Emit
         | Tree::SetState
         | Tree::Fail
+        | Tree::Panic
         | Tree::Renew(_) => false,
     }
 }

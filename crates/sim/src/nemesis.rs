@@ -26,6 +26,10 @@ pub(crate) async fn inflict(cluster: Rc<Cluster>, fault: Fault) {
                 cluster.crash(process, millis(back), same_name).await;
             }
         }
+        Fault::PowerCut { back } => {
+            cluster.landed(kind);
+            cluster.power_cut(millis(back)).await;
+        }
         Fault::Freeze { process, long } => {
             during(&cluster, kind, process, long, Process::freeze, Process::thaw).await;
         }

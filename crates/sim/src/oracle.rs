@@ -4,6 +4,7 @@
 
 mod asks;
 mod bodies;
+mod books;
 mod children;
 mod replay;
 mod signals;
@@ -59,6 +60,8 @@ pub struct Scene<'a> {
     pub may_park: BTreeSet<String>,
     /// If trouble is over: how late a timer may still be.
     pub patience: Option<Duration>,
+    /// What transactions left in the author's table, if the store has SQL; or why that cannot be read.
+    pub entries: Option<Result<Vec<String>, String>>,
 }
 
 /// Everything that is judged.
@@ -115,6 +118,7 @@ impl Evidence {
     pub(crate) fn judge(&self, scene: &Scene<'_>, findings: &mut Findings) {
         standing::judge(self, scene, findings);
         bodies::judge(self, findings);
+        books::judge(self, scene, findings);
         asks::judge(self, findings);
         signals::judge(self, findings);
         children::judge(self, findings);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use outlast_core::planted::{BUGS, Bug, plant};
 
+use crate::ground::Kind;
 use crate::{nth, suite};
 
 /// Cases that are played for one bug before it counts as not found.
@@ -43,7 +44,7 @@ pub fn hunt(name: Option<&str>, threads: usize) -> bool {
 
 /// Which suite finds the bug that is at work, and what it says.
 fn find(threads: usize) -> Option<(&'static str, String)> {
-    let report = suite::random(0..SEEDS, threads, None, 1);
+    let report = suite::random(&Kind::Memory, 0..SEEDS, threads, suite::Limits { time: None, failures: 1 });
     if let Some((case, verdict)) = report.failures.first() {
         let broken = verdict.violations.first()?;
         let text: String = broken.text.lines().next().unwrap_or("").chars().take(140).collect();

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::testing::World;
-use outlast_core::limits::Limits;
-use outlast_store::{MemoryStore, Store, invariants};
+use outlast_store::{Store, invariants};
 
 use crate::case::{Case, Programs};
 use crate::client::Client;
 use crate::cluster::Cluster;
+use crate::ground::Ground;
 use crate::heal::settle;
 use crate::judge::judge;
-use crate::ledger::Ledger;
 use crate::nemesis::inflict;
 use crate::oracle::{Findings, Violation};
 use crate::story;
@@ -37,22 +36,14 @@ pub struct Verdict {
     pub journals: Vec<String>,
 }
 
-/// Opens the store of a case in its world.
-pub type Open<'a> = &'a dyn Fn(&World) -> Arc<dyn Store>;
-
 /// Plays a case in memory.
 pub fn play(case: &Case) -> Verdict {
-    guarded(case, &|world| Arc::new(MemoryStore::new(world.clock(), Limits::default())), true)
+    play_on(case, &Ground::memory())
 }
 
-/// Plays a case on a store with the world's clock.
-pub fn play_on(case: &Case, open: Open<'_>) -> Verdict {
-    guarded(case, open, false)
-}
-
-/// A panic is a broken promise too. `at_once` says whether everything the store shows can be read with nothing in between.
-fn guarded(case: &Case, open: Open<'_>, at_once: bool) -> Verdict {
-    let played = catch_unwind(AssertUnwindSafe(|| whole(case, open, at_once)));
+/// Plays a case on a store of one's choice. A panic is a broken promise too.
+pub fn play_on(case: &Case, ground: &Ground) -> Verdict {
+    let played = catch_unwind(AssertUnwindSafe(|| whole(case, ground)));
     played.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it does not say why");
@@ -61,25 +52,27 @@ fn guarded(case: &Case, open: Open<'_>, at_once: bool) -> Verdict {
     })
 }
 
-fn whole(case: &Case, open: Open<'_>, at_once: bool) -> Verdict {
+fn whole(case: &Case, ground: &Ground) -> Verdict {
     let programs = match case.options.programs {
         Programs::Kept => outlast::testing::Programs::Kept,
         Programs::Dropped => outlast::testing::Programs::Dropped,
         Programs::Evicted => outlast::testing::Programs::Evicted { seed: case.seed },
     };
     let world = Rc::new(World::seeded(case.seed).shuffled().programs(programs));
-    let store = open(&world);
-    let ledger = Ledger::new();
-    let watch = Arc::new(Watch::new(Arc::clone(&store), world.clock()));
+    let store = (ground.open)(&world);
+    let watch = if ground.in_memory { Watch::new } else { Watch::unordered };
+    let watch = Arc::new(watch(store, world.clock()));
     let case = Rc::new(case.clone());
-    let cluster = Cluster::new(Rc::clone(&world), Rc::clone(&case), Arc::clone(&watch), Arc::clone(&ledger));
+    let cluster = Cluster::new(Rc::clone(&world), Rc::clone(&case), Arc::clone(&watch), ground.clone());
     let (judged, errors) = crate::errors::collecting(|| {
         world.block_on(async {
             let client = cluster.start().await;
             let mut midway = Findings::default();
-            trouble(&cluster, &client, at_once.then_some((&*store, &mut midway))).await;
+            trouble(&cluster, &client, ground.in_memory.then_some(&mut midway)).await;
             cluster.heal().await;
             let stuck = settle(&client, &case).await;
+            // Behind a process of its own, so that the world waits for the answers.
+            let store = Arc::clone(world.process(watch.inner()).faults());
             let (mut findings, tally) = judge(&cluster, &client, &*store).await;
             findings.merge(midway);
             let broken = !stuck.is_empty() || !findings.violations.is_empty();
@@ -87,6 +80,9 @@ fn whole(case: &Case, open: Open<'_>, at_once: bool) -> Verdict {
             (stuck, findings, tally, journals)
         })
     });
+    // What is still under way keeps the world, and must not keep a file.
+    cluster.everybody(outlast::testing::Process::crash);
+    watch.close();
     let (mut violations, findings, mut tally, journals) = judged;
     violations.extend(findings.violations);
     violations.extend(errors.into_iter().map(|text| Violation { invariant: 0, text }));
@@ -98,7 +94,7 @@ fn whole(case: &Case, open: Open<'_>, at_once: bool) -> Verdict {
 }
 
 /// Lets clients act and faults happen, each at its time, until all of it is over.
-async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<(&dyn Store, &mut Findings)>) {
+async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut Findings>) {
     let left = Rc::new(std::cell::Cell::new(cluster.case.acts.len() + cluster.case.faults.len()));
     for (number, act) in cluster.case.acts.iter().cloned().enumerate() {
         let (case, client, left) = (Rc::clone(&cluster.case), client.clone(), Rc::clone(&left));
@@ -125,14 +121,14 @@ async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<(&dy
         }
         cluster.world.sleep(Duration::from_secs(1)).await;
         if second % LOOK == 0
-            && let Some((store, findings)) = &mut midway
+            && let Some(findings) = &mut midway
         {
-            look(*store, findings).await;
+            look(&*cluster.watch.inner(), findings).await;
         }
     }
 }
 
-/// What holds at the end holds all the time: what the store shows is one state.
+/// What holds at the end holds all the time. Only a store that answers at once shows one state, with nothing in between.
 async fn look(store: &dyn Store, findings: &mut Findings) {
     for namespace in store.namespaces().await.unwrap_or_default() {
         let Ok(shown) = invariants::World::read(store, &namespace).await else { continue };

@@ -116,7 +116,7 @@ fn plain() -> Vec<Scenario> {
         scenario("a step that takes too long", caught(Tree::Step(slow)), vec![]),
         scenario("sleeps between steps", seq(vec![step(), nap(), step(), nap(), step()]), vec![]),
         scenario("time and chance", seq(vec![Tree::Now, Tree::Uuid, Tree::Random, nap(), Tree::Now]), vec![]),
-        scenario("a condition", Tree::Condition { not: 2, checks: 5 }, vec![]),
+        scenario("a condition", Tree::Condition { not: 2, checks: 5, fails: 0, panics: false }, vec![]),
         scenario("a run that fails", seq(vec![step(), Tree::Fail]), vec![]),
     ]
 }

@@ -1,16 +1,20 @@
 //! Suites: many cases on all cores.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use outlast_core::event::Kind;
+use outlast_core::failure::code;
 
 use crate::case::{Act, Case, Fault};
 use crate::draw::draw;
+use crate::ground;
+use crate::interpret::PLANNED;
 use crate::oracle;
-use crate::play::{Verdict, play};
+use crate::play::Verdict;
 use crate::tally::Tally;
 
 /// One seed in so many is played twice, and both traces must be the same.
@@ -19,6 +23,38 @@ const TWICE: u64 = 100;
 pub const FAILURES_MAX: usize = 5;
 /// Fewer seeds than this cannot be expected to meet everything.
 pub const SEEDS_FOR_EVERYTHING: u64 = 5_000;
+
+/// Operations, by the kinds they are named after, of which a suite must have seen some.
+pub const OPERATIONS: [&str; 17] = [
+    "step",
+    "transaction",
+    "sleep",
+    "wait",
+    "approve",
+    "callback",
+    "submit",
+    "condition",
+    "child",
+    "batch",
+    "member",
+    "scope",
+    "started",
+    "nap0",
+    "now",
+    "uuid",
+    "random",
+];
+/// Codes of failures, likewise. Transactions have no SQL in memory.
+pub const CODES: [&str; 8] = [
+    PLANNED,
+    code::PANIC,
+    code::LIMIT_EXCEEDED,
+    code::TIMEOUT,
+    code::STEP_IN_DOUBT,
+    code::TRANSACTIONS_UNSUPPORTED,
+    "no_runtime",
+    "condition_not_met",
+];
 
 /// What came of a suite.
 #[derive(Debug, Default)]
@@ -53,6 +89,12 @@ impl Report {
         for kind in Kind::ALL.iter().filter(|kind| !oracle::LATER_EVENTS.contains(kind)) {
             look("the event", kind.name(), self.tally.events.contains_key(kind.name()));
         }
+        for kind in OPERATIONS {
+            look("the operation", kind, self.tally.operations.contains_key(kind));
+        }
+        for code in CODES {
+            look("a failure with the code", code, self.tally.codes.contains_key(code));
+        }
         for invariant in oracle::INVARIANTS {
             look("the invariant", &invariant.to_string(), self.tally.invariants.contains_key(&invariant));
         }
@@ -60,14 +102,30 @@ impl Report {
     }
 }
 
-/// Plays the cases of seeds, on so many threads, until so many have failed.
+/// When a suite ends before its last seed.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// After so long.
+    pub time: Option<Duration>,
+    /// After so many failures.
+    pub failures: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { time: None, failures: FAILURES_MAX }
+    }
+}
+
+/// Plays the cases of seeds, on so many threads.
 #[expect(clippy::disallowed_methods, reason = "how long a suite takes is measured in real time")]
-pub fn random(seeds: std::ops::Range<u64>, threads: usize, limit: Option<Duration>, failures_max: usize) -> Report {
+pub fn random(ground: &ground::Kind, seeds: Range<u64>, threads: usize, limits: Limits) -> Report {
     let begun = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let report = Mutex::new(Report::default());
-    let over =
-        |report: &Report| report.failures.len() >= failures_max || limit.is_some_and(|limit| begun.elapsed() >= limit);
+    let over = |report: &Report| {
+        report.failures.len() >= limits.failures || limits.time.is_some_and(|time| begun.elapsed() >= time)
+    };
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -76,7 +134,7 @@ pub fn random(seeds: std::ops::Range<u64>, threads: usize, limit: Option<Duratio
                     if seed >= seeds.end || over(&lock(&report)) {
                         return;
                     }
-                    one(seed, &report);
+                    one(ground, seed, &report);
                 }
             });
         }
@@ -87,10 +145,11 @@ pub fn random(seeds: std::ops::Range<u64>, threads: usize, limit: Option<Duratio
     report
 }
 
-fn one(seed: u64, report: &Mutex<Report>) {
+fn one(ground: &ground::Kind, seed: u64, report: &Mutex<Report>) {
     let case = draw(seed);
-    let verdict = play(&case);
-    let fickle = seed.is_multiple_of(TWICE) && play(&case).trace != verdict.trace;
+    let verdict = ground.play(&case);
+    let twice = ground.repeats() && seed.is_multiple_of(TWICE);
+    let fickle = twice && ground.play(&case).trace != verdict.trace;
     let mut report = lock(report);
     report.played += 1;
     report.tally.add(&verdict.tally);

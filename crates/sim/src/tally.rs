@@ -1,7 +1,9 @@
 //! What was seen how often: a suite in which something never happened has shown nothing about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+use outlast_core::event::Event;
 
 /// Counters by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +18,12 @@ pub struct Tally {
     pub invariants: BTreeMap<u8, u64>,
     /// How runs ended, by status.
     pub ends: BTreeMap<String, u64>,
+    /// Operations in the journals of runs, by kind.
+    pub operations: BTreeMap<String, u64>,
+    /// Codes with which attempts and runs failed.
+    pub codes: BTreeMap<String, u64>,
+    /// Entries that transactions left in the author's table.
+    pub entries: u64,
     /// Calls to the store.
     pub calls: u64,
     /// Virtual time, in milliseconds.
@@ -30,8 +38,31 @@ impl Tally {
         merge(&mut self.events, &other.events);
         merge(&mut self.invariants, &other.invariants);
         merge(&mut self.ends, &other.ends);
+        merge(&mut self.operations, &other.operations);
+        merge(&mut self.codes, &other.codes);
+        self.entries += other.entries;
         self.calls += other.calls;
         self.virtual_millis += other.virtual_millis;
+    }
+}
+
+impl Tally {
+    /// Counts what a journal has of each kind of operation, and of each code.
+    pub(crate) fn look_at(&mut self, journal: &[Event]) {
+        let mut keys = BTreeSet::new();
+        for event in journal {
+            if let Some(key) = event.key().filter(|key| keys.insert(key.as_str())) {
+                // Operations are named after what they are, and where that is.
+                let name = key.as_str().rsplit('/').find(|part| part.contains('-')).unwrap_or_default();
+                count(&mut self.operations, name.split('-').next().unwrap_or_default().to_owned());
+            }
+            match event {
+                Event::StepFailed { error, .. }
+                | Event::StepRetryScheduled { error, .. }
+                | Event::RunErrored { error } => count(&mut self.codes, error.code.clone()),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -56,8 +87,13 @@ impl fmt::Display for Tally {
         list(f, "acts of clients", &self.acts)?;
         list(f, "events", &self.events)?;
         list(f, "ends of runs", &self.ends)?;
+        list(f, "operations", &self.operations)?;
+        list(f, "codes of failures", &self.codes)?;
         list(f, "checks by invariant", &self.invariants)?;
         let days = self.virtual_millis / 86_400_000;
+        if self.entries > 0 {
+            writeln!(f, "{} entries of transactions", self.entries)?;
+        }
         write!(f, "{} calls to the store, {days} days of virtual time", self.calls)
     }
 }

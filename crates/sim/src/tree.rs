@@ -38,6 +38,8 @@ pub enum Tree {
     },
     /// A step.
     Step(Work),
+    /// A transaction. Of the options of a step it has only attempts and their failures.
+    Transaction(Work),
     /// A sleep of so many milliseconds.
     Sleep(u64),
     /// A sleep until so many milliseconds after now, which may be before now.
@@ -54,6 +56,12 @@ pub enum Tree {
         not: u32,
         /// How many checks there are at most.
         checks: u32,
+        /// How many checks fail before that; they count.
+        #[serde(default)]
+        fails: u32,
+        /// Whether those panic.
+        #[serde(default)]
+        panics: bool,
     },
     /// Another run.
     Child(Child),
@@ -91,6 +99,8 @@ pub enum Tree {
     SetState,
     /// The program itself fails.
     Fail,
+    /// The program itself panics, which nothing in it catches.
+    Panic,
     /// The next generation goes on with this. Only at the end of a program; see [`is_valid`].
     Renew(Box<Tree>),
 }
@@ -102,6 +112,12 @@ pub struct Work {
     pub fails: u32,
     /// And not for the sake of being tried again.
     pub permanent: bool,
+    /// In which way they fail.
+    #[serde(default)]
+    pub mishap: Mishap,
+    /// Whether the body is to run on a runtime, which a world of its own does not have: so the step must fail.
+    #[serde(default)]
+    pub spawned: bool,
     /// How many attempts there are.
     pub attempts: u32,
     /// How long to wait before the second attempt.
@@ -116,6 +132,19 @@ pub struct Work {
     pub heartbeat: Option<u64>,
     /// Whether the body gives signs of life.
     pub beats: bool,
+}
+
+/// In which way an attempt fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mishap {
+    /// With an error.
+    #[default]
+    Error,
+    /// It panics.
+    Panic,
+    /// What it returns is larger than allowed. Trying again would not help.
+    TooLarge,
 }
 
 /// A wait for a signal.
@@ -249,6 +278,7 @@ impl Tree {
             Tree::Scope(_) => "scope",
             Tree::Cleanup { .. } => "cleanup",
             Tree::Step(_) => "step",
+            Tree::Transaction(_) => "transaction",
             Tree::Sleep(_) => "sleep",
             Tree::SleepUntil(_) => "sleep until",
             Tree::Wait(_) => "wait",
@@ -266,6 +296,7 @@ impl Tree {
             Tree::Emit => "emit",
             Tree::SetState => "set state",
             Tree::Fail => "fail",
+            Tree::Panic => "panic",
             Tree::Renew(_) => "renew",
         }
     }
@@ -281,6 +312,7 @@ impl Tree {
             Tree::Group(group) => group.members.iter().collect(),
             Tree::Started { first, meanwhile, .. } => vec![first, meanwhile],
             Tree::Step(_)
+            | Tree::Transaction(_)
             | Tree::Sleep(_)
             | Tree::SleepUntil(_)
             | Tree::Wait(_)
@@ -293,7 +325,8 @@ impl Tree {
             | Tree::Random
             | Tree::Emit
             | Tree::SetState
-            | Tree::Fail => Vec::new(),
+            | Tree::Fail
+            | Tree::Panic => Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Violations are collected and never panic: the case goes on. With a store that answers at once, as the one in memory does,
 //! the order of answers is the order of effects, and everything is judged. Where calls overlap, or are dropped under way, that
-//! order is not known: then only what does not depend on it is judged.
+//! order is not known: then only what does not depend on it is judged. With stores on disk that is so from the beginning.
 
 mod commits;
 mod mail;
@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::commit::Commit;
 use outlast_core::id::RunKey;
+use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
-use outlast_store::{Clock, CommitError, Committed, Store, StoreError};
+use outlast_store::{Clock, CommitError, Committed, MemoryStore, Store, StoreError};
 
 pub use shadow::{Arrival, Chapter, Entry, Holder, Parcel, Shadow};
 pub use sight::Sight;
@@ -28,7 +29,7 @@ use sight::Stand;
 
 /// A store that watches another one. Handles for several processes share what they see.
 pub struct Watch {
-    inner: Arc<dyn Store>,
+    inner: Arc<Mutex<Arc<dyn Store>>>,
     clock: Clock,
     /// Who calls through this handle; empty if nobody said.
     process: String,
@@ -49,7 +50,36 @@ struct Call<'w> {
 impl Watch {
     /// In front of `inner`, whose clock is `clock`.
     pub fn new(inner: Arc<dyn Store>, clock: Clock) -> Watch {
-        Watch { inner, clock, process: String::new(), sight: Arc::default() }
+        Watch { inner: Arc::new(Mutex::new(inner)), clock, process: String::new(), sight: Arc::default() }
+    }
+
+    /// In front of a store whose answers come in another order than it did what they tell of.
+    pub fn unordered(inner: Arc<dyn Store>, clock: Clock) -> Watch {
+        let watch = Watch::new(inner, clock);
+        watch.sight().lose_order();
+        watch
+    }
+
+    /// Closes the store, if nobody else has it; nothing can be asked of it any more.
+    pub fn close(&self) {
+        self.reopen(|| Arc::new(MemoryStore::new(self.clock.clone(), Limits::default())));
+    }
+
+    /// The store itself.
+    pub fn inner(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Closes the store and opens it again; not while somebody has it. Whether that was done.
+    pub fn reopen(&self, open: impl FnOnce() -> Arc<dyn Store>) -> bool {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::strong_count(&inner) > 1 {
+            return false;
+        }
+        // Its file is free only when the one that has it is gone; something must be in its place meanwhile.
+        *inner = Arc::new(MemoryStore::new(self.clock.clone(), Limits::default()));
+        *inner = open();
+        true
     }
 
     /// The same watch for a process: what comes through it is known to come from there.
@@ -130,7 +160,7 @@ impl Watch {
             Err(CommitError::Fenced { .. } | CommitError::Conflict { .. } | CommitError::Rejected(_)) => {
                 // Only then does a look tell something: nobody else may have gone on meanwhile.
                 let begun = self.sight().begun;
-                if let (true, Ok(view)) = (stand.alone, self.inner.get(commit.run.clone()).await) {
+                if let (true, Ok(view)) = (stand.alone, self.inner().get(commit.run.clone()).await) {
                     let mut sight = self.sight();
                     if sight.begun == begun {
                         sight.refused(commit, &view);

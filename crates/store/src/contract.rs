@@ -34,6 +34,8 @@
 //! ```
 #![expect(clippy::unwrap_used, reason = "a contract case fails by panicking")]
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod author;
 mod children;
 mod claims;
 mod contention;

@@ -87,6 +87,7 @@ impl RunRow {
     }
 
     /// The row as it is after only its journal grew: what the hot path of a commit changes.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn is_advance_of(&self, before: &RunRow) -> bool {
         let advanced = RunRow { next: self.next, tries: self.tries, ..before.clone() };
         *self == advanced
@@ -106,6 +107,7 @@ pub(crate) enum WaitState {
     Closed,
 }
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 impl WaitState {
     pub(crate) fn code(self) -> i16 {
         self as i16
@@ -204,6 +206,7 @@ impl TaskRow {
 }
 
 /// Stable numbers for [`TaskState`].
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn task_state_code(state: TaskState) -> i16 {
     match state {
         TaskState::Ready => 0,
@@ -213,6 +216,7 @@ pub(crate) fn task_state_code(state: TaskState) -> i16 {
 }
 
 /// The state of a stored number.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn task_state_from_code(code: i64) -> Option<TaskState> {
     match code {
         0 => Some(TaskState::Ready),

@@ -248,8 +248,13 @@ impl Run {
     // Answers.
 
     fn answer(&mut self, item: InboxItem) -> Result<(), Stop> {
+        let Some(key) = item.key.clone().filter(|key| self.table.is_live(key)) else {
+            if !self.is_overtaken(&item) {
+                self.draft.consumed.push(item.id);
+            }
+            return Ok(());
+        };
         self.draft.consumed.push(item.id);
-        let Some(key) = item.key.clone().filter(|key| self.table.is_live(key)) else { return Ok(()) };
         let payload = item.payload.clone().unwrap_or_else(|| Bytes::from_static(b"null"));
         let meta = item.meta.as_deref();
         match item.kind {
@@ -276,6 +281,13 @@ impl Run {
             InboxKind::TaskFinished | InboxKind::TaskFailed => self.task_ended(key, &item, payload),
             InboxKind::Signal | InboxKind::Timer | InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => Ok(()),
         }
+    }
+
+    /// Whether the item answers what this owner closed and nobody knows of yet: its giver was told that it counts. So it stays,
+    /// and the store turns the commit down that would close what was answered.
+    fn is_overtaken(&self, item: &InboxItem) -> bool {
+        let once = matches!(item.kind, InboxKind::Approval | InboxKind::Callback);
+        once && self.draft.waits_closed.iter().any(|closed| Some(&closed.key) == item.key.as_ref())
     }
 
     fn child_ended(&mut self, key: Key, item: &InboxItem, result: Bytes) -> Result<(), Stop> {

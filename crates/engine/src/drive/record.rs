@@ -129,7 +129,8 @@ impl Run {
         if code.at_most_once && self.began_before(key, attempt) {
             let message =
                 format!("the step {key} began before a crash, and nobody knows whether it ended; it runs at most once");
-            self.table.stop_body(key);
+            // With what it was woken by, if it was a retry: nobody else would take that.
+            self.end_attempt(key);
             let error = Failure::new(code::STEP_IN_DOUBT, message).permanent();
             self.append(Event::StepFailed { key: key.clone(), error, attempts: attempt })?;
             return Ok(true);

@@ -415,12 +415,13 @@ impl Run {
 
     /// Runs the next body, if everything it depends on is durable.
     fn start_wanted(&mut self) -> Result<bool, Stop> {
-        if self.pausing && !planted!("body-starts-while-pausing") || self.journal.is_paused() {
+        if self.journal.is_paused() {
             return Ok(false);
         }
         let Some(key) = self.table.next_wanted() else { return Ok(false) };
+        let holds_back = self.winding_down || self.pausing && !planted!("body-starts-while-pausing");
         // What was announced must run: nobody else may, and it would be in doubt for ever.
-        if self.winding_down && !self.is_announced(&key) {
+        if holds_back && !self.is_announced(&key) {
             self.table.not_yet(key);
             return Ok(false);
         }
@@ -438,6 +439,14 @@ impl Run {
         let attempt = self.table.run_body(&key, self.moment.now);
         self.resume(Fed::Execute(key, attempt))?;
         Ok(true)
+    }
+
+    /// Whether a body was announced and has not begun. It is the next one: after an announcement nothing else begins before it.
+    fn owes_body(&mut self) -> bool {
+        let Some(key) = self.table.next_wanted() else { return false };
+        let announced = self.is_announced(&key);
+        self.table.not_yet(key);
+        announced
     }
 
     /// Why a payload is not what an operation waits for, in the words of its program.
@@ -484,7 +493,7 @@ impl Run {
             return Ok(Some(outcome.then()));
         }
         let executing = self.table.bodies_running();
-        if self.pausing && !executing && !self.reading {
+        if self.pausing && !executing && !self.reading && !self.owes_body() {
             self.record_pause()?;
         }
         if self.journal.is_paused() {

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use outlast::testing::World;
-use outlast::{Awaited, Ctx, EngineError, Outlast, Race2, Result, Status};
+use outlast::testing::{World, WorldTime};
+use outlast::{Awaited, Ctx, EngineError, Error, Outlast, Race2, Result, Retry, Status, StepContext};
 use outlast_core::commit::TimerKind;
+use outlast_core::id::Index;
+use outlast_store::{Load, LoadFrom, Store};
 use tokio::sync::oneshot;
 
-use crate::support::{Scene, kinds, seconds};
+use crate::support::{Scene, Tally, key, kinds, seconds};
 
 /// Its start and its cancellation are recorded with nothing in between that is fed, so a replay has both at once.
 #[test]
@@ -159,4 +161,97 @@ fn a_fork_made_by_an_engine_that_drives_nothing_has_the_patience_of_the_original
         assert_eq!(due, Some(scene.world.now() + seconds(30)), "{awaiting:?}");
         idle.shutdown().await;
     });
+}
+
+/// The pause was there before the engine came to the run: it arrives between the record that the step begins, and the step.
+#[test]
+fn a_step_that_may_run_once_and_was_announced_runs_before_the_pause() {
+    async fn pays(ctx: Ctx, paid: Tally) -> Result<u32> {
+        let paid = ctx.step("pay", async |_| Ok(paid.add())).at_most_once().await?;
+        ctx.sleep(seconds(1)).await?;
+        Ok(paid)
+    }
+    Scene::play(async |scene| {
+        let paid = Tally::default();
+        let register = |engine: Outlast| {
+            engine.workflow("w", {
+                let paid = paid.clone();
+                move |ctx, ()| pays(ctx, paid.clone())
+            })
+        };
+        let client = register(scene.world.engine_on(scene.store.clone())).without_loops().start().await.unwrap();
+        let run = client.start("w", &()).id("a").await.unwrap();
+        client.run("a").unwrap().pause("for a while").await.unwrap();
+        let engine = scene.engine(register).await;
+        scene.pass(seconds(1)).await;
+        assert_eq!(engine.run("a").unwrap().status().await.unwrap(), Status::Paused);
+        engine.run("a").unwrap().resume().await.unwrap();
+        run.result::<u32>().await.unwrap();
+        assert_eq!(paid.count(), 1);
+        client.shutdown().await;
+    });
+}
+
+/// A retry was due, the step began again, and the process died: nobody must be left to be told that the retry is due.
+#[test]
+fn what_woke_a_step_that_is_in_doubt_goes_with_it() {
+    async fn pays(ctx: Ctx, (): ()) -> Result<()> {
+        let body = async |step: StepContext| match step.attempt() {
+            1 => Err(Error::new("busy", "later")),
+            _ => std::future::pending::<Result<()>>().await,
+        };
+        let paid = ctx.step("pay", body).at_most_once().retry(Retry::attempts(3).initial(seconds(1))).await;
+        assert_eq!(paid.err().map(|error| error.code().to_owned()).as_deref(), Some("step_in_doubt"));
+        ctx.wait_for::<()>("go").await
+    }
+    let register = |engine: Outlast| engine.workflow("w", pays);
+    Scene::play(async |scene| {
+        let process = scene.world.process(scene.store.clone());
+        let first = register(process.engine()).start().await.unwrap();
+        first.start("w", &()).id("a").await.unwrap();
+        scene.pass(seconds(10)).await;
+        process.crash();
+        let engine = scene.engine(register).await;
+        // Longer than the lease of the dead one.
+        scene.pass(seconds(4_000)).await;
+        assert_eq!(engine.run("a").unwrap().status().await.unwrap(), Status::Waiting);
+        let loaded = scene.store.load(vec![Load { run: key("a"), from: LoadFrom::Index(Index(0)) }]).await.remove(0);
+        assert_eq!(loaded.unwrap().inbox, []);
+        engine.run("a").unwrap().signal("go", &(), "1").await.unwrap();
+        engine.run("a").unwrap().result::<()>().await.unwrap();
+    });
+}
+
+/// The engine has seen the deadline pass, and cannot say so yet: an answer that is acknowledged meanwhile counts.
+#[test]
+fn an_answer_that_was_acknowledged_counts_although_its_deadline_was_seen_to_pass() {
+    async fn asks(ctx: Ctx, time: WorldTime) -> Result<Option<bool>> {
+        let question = ctx.approve("Go on?").id("ok").timeout(seconds(3)).start();
+        let first = async |_| {
+            time.sleep(seconds(2)).await;
+            Ok(())
+        };
+        ctx.step("first", first).await?;
+        let second = async |_| {
+            time.sleep(seconds(60)).await;
+            Ok(())
+        };
+        ctx.step("second", second).await?;
+        Ok(question.await?.map(|decision| decision.approved))
+    }
+    let world = World::new();
+    let (process, time) = (world.process(world.store()), world.time());
+    let decided = world.block_on(async {
+        let engine = process.engine().workflow("w", move |ctx, ()| asks(ctx, time.clone())).start().await.unwrap();
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        world.sleep(seconds(1)).await;
+        // That of the first step.
+        let reply = process.faults().hold_next_reply("commit");
+        world.sleep(seconds(3)).await;
+        engine.run("a").unwrap().approve("ok", true).await.unwrap();
+        world.sleep(seconds(1)).await;
+        drop(reply);
+        run.result::<Option<bool>>().await.unwrap()
+    });
+    assert_eq!(decided, Some(true));
 }

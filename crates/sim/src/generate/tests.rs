@@ -21,6 +21,7 @@ fn every_kind_of_node_grows_within_three_hundred_seeds() {
         "scope",
         "cleanup",
         "step",
+        "transaction",
         "sleep",
         "sleep until",
         "wait",
@@ -38,6 +39,7 @@ fn every_kind_of_node_grows_within_three_hundred_seeds() {
         "emit",
         "set state",
         "fail",
+        "panic",
         "renew",
     ];
     assert_eq!(kinds, all.into_iter().collect());
@@ -60,10 +62,24 @@ fn every_option_grows_within_three_hundred_seeds() {
                 seen.extend(work.at_most_once.then_some("at most once"));
                 seen.extend((work.permanent && work.fails > 0).then_some("permanent"));
                 seen.extend((work.takes.is_none()).then_some("never returns"));
+                seen.extend(work.spawned.then_some("spawned"));
+                seen.extend((work.fails > 0 && work.mishap == Mishap::Panic).then_some("panics"));
+                seen.extend((work.fails > 0 && work.mishap == Mishap::TooLarge).then_some("too large"));
                 seen.extend((work.fails >= work.attempts).then_some("fails for good"));
                 seen.extend((work.fails > 0 && work.fails < work.attempts).then_some("fails at first"));
                 seen.extend((work.heartbeat.is_some() && work.beats).then_some("beats"));
                 seen.extend((work.heartbeat.is_some() && !work.beats).then_some("silent"));
+            }
+            Tree::Transaction(work) => {
+                seen.insert(match (work.fails > 0, work.mishap) {
+                    (false, _) => "a transaction",
+                    (true, Mishap::Error) => "a transaction that fails",
+                    (true, Mishap::Panic) => "a transaction that panics",
+                    (true, Mishap::TooLarge) => "a transaction that gives too much",
+                });
+            }
+            Tree::Condition { fails: 1.., panics, .. } => {
+                seen.insert(if *panics { "a check that panics" } else { "a check that fails" });
             }
             Tree::Wait(wait) => {
                 seen.extend(wait.aimed.then_some("aimed"));
@@ -104,7 +120,7 @@ fn every_option_grows_within_three_hundred_seeds() {
             _ => {}
         }
     }
-    assert_eq!(seen.len(), 30, "{seen:?}");
+    assert_eq!(seen.len(), 39, "{seen:?}");
 }
 
 #[test]

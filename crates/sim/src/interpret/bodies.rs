@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use outlast::{Check, Error, Result, StepContext, Token};
+use outlast::{Check, Error, Result, StepContext, Token, Tx, params};
+use serde::{Deserialize, Serialize};
 
 use super::{BEAT, Outside, PLANNED};
+use crate::ground::PAYLOAD_BYTES_MAX;
 use crate::ledger::Body;
-use crate::tree::Work;
+use crate::tree::{Mishap, Work};
 
 /// Which operation a body belongs to.
 #[derive(Clone)]
@@ -28,7 +30,7 @@ impl Outside {
     }
 
     /// One attempt at a step.
-    pub(super) async fn work(&self, whose: &Whose, work: &Work, step: StepContext) -> Result<u32> {
+    pub(super) async fn work(&self, whose: &Whose, work: &Work, step: StepContext) -> Result<Product> {
         self.witness(whose, &step);
         match work.takes {
             Some(ms) => self.take(Duration::from_millis(ms), work, &step).await,
@@ -37,7 +39,24 @@ impl Outside {
             },
             None => std::future::pending::<()>().await,
         }
-        if step.attempt() <= work.fails { Err(planned(&step, work.permanent)) } else { Ok(step.attempt()) }
+        product(work, step.attempt())
+    }
+
+    /// One run of a transaction, which leaves an entry in the author's table.
+    pub(super) async fn transact(&self, whose: &Whose, run: &str, work: &Work, tx: Tx) -> Result<Product> {
+        self.ledger.body(Body {
+            run: run.to_owned(),
+            generation: whose.generation,
+            key: whose.key.clone(),
+            attempt: tx.attempt(),
+            idempotency_key: tx.idempotency_key().to_owned(),
+            at: self.time.elapsed(),
+        });
+        if let Some(enter) = &self.enter {
+            let entry = format!("{}#{}", tx.idempotency_key(), tx.attempt());
+            tx.execute(enter.clone(), params![entry]).await?;
+        }
+        product(work, tx.attempt())
     }
 
     /// Takes its time, with a sign of life now and then if there are to be some.
@@ -57,17 +76,51 @@ impl Outside {
     pub(super) fn submit(&self, whose: &Whose, fails: u32, step: &StepContext, token: &Submitted) -> Result<()> {
         self.witness(whose, step);
         if step.attempt() <= fails {
-            return Err(planned(step, false));
+            return Err(planned(step.attempt(), false));
         }
         self.ledger.token(step.run_id().as_str(), &token.callback, &token.token);
         Ok(())
     }
 
     /// One check of a condition.
-    pub(super) fn check(&self, whose: &Whose, not: u32, step: &StepContext, checked: u32) -> Check<u32> {
+    pub(super) fn check(&self, whose: &Whose, course: Course, step: &StepContext, checked: u32) -> Result<Check<u32>> {
         self.witness(whose, step);
-        if checked < not { Check::Not(checked + 1) } else { Check::Met(checked) }
+        if step.attempt() <= course.fails {
+            assert!(!course.panics, "{PLANNED}: attempt {}", step.attempt());
+            return Err(planned(step.attempt(), false));
+        }
+        Ok(if checked < course.not { Check::Not(checked + 1) } else { Check::Met(checked) })
     }
+}
+
+/// What the checks of a condition say.
+#[derive(Clone, Copy)]
+pub(super) struct Course {
+    pub(super) not: u32,
+    pub(super) checks: u32,
+    pub(super) fails: u32,
+    pub(super) panics: bool,
+}
+
+/// What a body returns.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Product {
+    /// Which attempt made it.
+    pub(super) attempt: u32,
+    /// Nothing, or more than allowed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    ballast: String,
+}
+
+/// What an attempt comes to.
+fn product(work: &Work, attempt: u32) -> Result<Product> {
+    let ballast = match work.mishap {
+        _ if attempt > work.fails => String::new(),
+        Mishap::Error => return Err(planned(attempt, work.permanent)),
+        Mishap::Panic => panic!("{PLANNED}: attempt {attempt}"),
+        Mishap::TooLarge => "x".repeat(PAYLOAD_BYTES_MAX),
+    };
+    Ok(Product { attempt, ballast })
 }
 
 /// A token and the callback it answers.
@@ -82,7 +135,7 @@ impl Submitted {
     }
 }
 
-fn planned(step: &StepContext, permanent: bool) -> Error {
-    let error = Error::new(PLANNED, format!("attempt {}", step.attempt()));
+fn planned(attempt: u32, permanent: bool) -> Error {
+    let error = Error::new(PLANNED, format!("attempt {attempt}"));
     if permanent { error.permanent() } else { error }
 }

@@ -2,7 +2,8 @@
 
 use outlast::{BatchItem, Ctx, Map, Parallel, Race2, Race3, Result};
 
-use super::operations::{Open, signal};
+use super::bodies::Product;
+use super::operations::{Open, made, signal};
 use super::{Player, done};
 use crate::outcome::{Outcome, Settled};
 use crate::tree::{Batch, Child, Group, How, Made, Tree, Wait, Work};
@@ -106,23 +107,23 @@ async fn three<A, B, C>(
 where
     A: outlast::Operation<Value = ()>,
     B: outlast::Operation,
-    C: outlast::Operation<Value = u32>,
+    C: outlast::Operation<Value = Product>,
 {
     let won = |won| match won {
         Race3::First(()) => Outcome::Won(0, Box::new(Outcome::Done)),
         Race3::Second(value) => Outcome::Won(1, Box::new(signal(value))),
-        Race3::Third(attempt) => Outcome::Won(2, Box::new(Outcome::Step(attempt))),
+        Race3::Third(product) => Outcome::Won(2, Box::new(made(product))),
     };
     match how {
         How::All => {
-            let ((), value, attempt) = ctx.all(members).await?;
-            Ok(Outcome::All(vec![Outcome::Done, signal(value), Outcome::Step(attempt)]))
+            let ((), value, product) = ctx.all(members).await?;
+            Ok(Outcome::All(vec![Outcome::Done, signal(value), made(product)]))
         }
         How::Any => ctx.any(members).await.map(won),
         How::Race => ctx.race(members).await.map(won),
         How::AllSettled => {
-            let (nap, value, attempt) = ctx.all_settled(members).await;
-            let settled = [done(nap), value.map(signal), attempt.map(Outcome::Step)];
+            let (nap, value, product) = ctx.all_settled(members).await;
+            let settled = [done(nap), value.map(signal), product.map(made)];
             Ok(Outcome::Settled(settled.into_iter().map(Settled::of).collect()))
         }
     }

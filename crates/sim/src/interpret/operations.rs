@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use outlast::{
-    Approve, Batch, Check, Ctx, Decision, Handle, Race2, Result, Retry, Sleep, Step, StepContext, Token, WaitFor,
-    WaitForCallback, WaitForCondition,
+    Approve, Batch, Check, Ctx, Decision, Handle, Race2, Result, Retry, Sleep, Step, StepContext, Token, Transaction,
+    Tx, WaitFor, WaitForCallback, WaitForCondition,
 };
 use serde_json::Value;
 
-use super::bodies::{Submitted, Whose};
+use super::bodies::{Course, Product, Submitted, Whose};
 use super::{Player, SUBMISSIONS, done};
 use crate::ledger::Policy;
 use crate::outcome::{Outcome, Settled};
@@ -39,7 +39,7 @@ impl Player {
         &self,
         kind: &str,
         work: &Work,
-    ) -> Step<'static, impl AsyncFn(StepContext) -> Result<u32> + Send + use<>, u32> {
+    ) -> Step<'static, impl AsyncFn(StepContext) -> Result<Product> + Send + use<>, Product> {
         let (outside, whose, body) = (self.outside.clone(), self.whose(self.place.key(kind)), work.clone());
         let step = self.ctx.step(&self.place.name(kind), async move |step| outside.work(&whose, &body, step).await);
         let first = Duration::from_millis(work.delay);
@@ -55,6 +55,30 @@ impl Player {
             step = step.heartbeat(Duration::from_millis(ms));
         }
         step
+    }
+
+    /// A step whose body is to run on a runtime.
+    pub(super) fn spawned(&self, work: &Work) -> Handle<Product> {
+        let (outside, whose, body) = (self.outside.clone(), self.whose(self.place.key("step")), work.clone());
+        let step = self.ctx.step(&self.place.name("step"), move |step: StepContext| {
+            let (outside, whose, body) = (outside.clone(), whose.clone(), body.clone());
+            async move { outside.work(&whose, &body, step).await }
+        });
+        let first = Duration::from_millis(work.delay);
+        self.tell_policy(&self.place.key("step"), work.attempts, first);
+        step.retry(Retry::attempts(work.attempts).initial(first)).spawn()
+    }
+
+    pub(super) fn transaction(&self, work: &Work) -> Transaction<Product> {
+        let (outside, whose, body) = (self.outside.clone(), self.whose(self.place.key("transaction")), work.clone());
+        let run = self.ctx.run_id().to_string();
+        let first = Duration::from_millis(work.delay);
+        self.tell_policy(&whose.key, work.attempts, first);
+        let transaction = self.ctx.transaction(&self.place.name("transaction"), move |tx: Tx| {
+            let (outside, whose, body, run) = (outside.clone(), whose.clone(), body.clone(), run.clone());
+            async move { outside.transact(&whose, &run, &body, tx).await }
+        });
+        transaction.retry(Retry::attempts(work.attempts).initial(first))
     }
 
     pub(super) fn sleep(&self, kind: &str, ms: u64) -> Sleep {
@@ -147,20 +171,24 @@ impl Player {
 
     pub(super) fn condition(
         &self,
-        not: u32,
-        checks: u32,
+        course: Course,
     ) -> WaitForCondition<'static, impl AsyncFn(StepContext, u32) -> Result<Check<u32>> + Send + use<>, u32> {
         let (outside, whose) = (self.outside.clone(), self.whose(self.place.key("condition")));
-        self.tell_policy(&whose.key, checks, SOON);
-        let check = async move |step: StepContext, checked: u32| Ok(outside.check(&whose, not, &step, checked));
+        self.tell_policy(&whose.key, course.checks, SOON);
+        let check = async move |step: StepContext, checked: u32| outside.check(&whose, course, &step, checked);
         self.ctx
             .wait_for_condition(&self.place.name("condition"), 0, check)
-            .retry(Retry::attempts(checks).initial(SOON))
+            .retry(Retry::attempts(course.checks).initial(SOON))
     }
 }
 
 fn submissions() -> Retry {
     Retry::attempts(SUBMISSIONS).initial(SOON)
+}
+
+/// Which attempt succeeded.
+pub(super) fn made(product: Product) -> Outcome {
+    Outcome::Step(product.attempt)
 }
 
 pub(super) fn signal(payload: impl Into<Value>) -> Outcome {
@@ -181,7 +209,7 @@ fn decided_in_time(decision: Option<Decision>) -> Outcome {
 
 /// An operation that was started.
 pub(super) enum Open {
-    Step(Handle<u32>),
+    Step(Handle<Product>),
     Sleep(Handle<()>),
     Signal(Handle<Value>),
     Number(Handle<u64>),
@@ -204,13 +232,17 @@ impl Player {
         let place = first_place(&self.place, &tree);
         let part = self.part(0);
         match tree {
+            Tree::Step(work) if work.spawned => Open::Step(part.spawned(&work)),
             Tree::Step(work) => Open::Step(part.step("step", &work).start()),
+            Tree::Transaction(work) => Open::Step(part.transaction(&work).start()),
             Tree::Sleep(ms) => Open::Sleep(part.sleep("sleep", ms).start()),
             Tree::Wait(wait) => Open::of_wait(&part, &wait),
             Tree::Approve(None) => Open::Decision(part.question().start()),
             Tree::Approve(Some(ms)) => Open::DecisionInTime(part.question().timeout(Duration::from_millis(ms)).start()),
             Tree::Callback(call) if call.submitted => Open::Answer(part.submitted(&call).start()),
-            Tree::Condition { not, checks } => Open::Condition(part.condition(not, checks).start()),
+            Tree::Condition { not, checks, fails, panics } => {
+                Open::Condition(part.condition(Course { not, checks, fails, panics }).start())
+            }
             Tree::Child(child) if child.how != Kin::Left => part.open_child(child),
             Tree::Batch(batch) => part.open_batch(batch),
             Tree::Scope(inner) => Open::Scope(part.scoped("scope", part.place.inside("scope").part(0), *inner).start()),
@@ -238,7 +270,7 @@ impl Open {
     /// Awaits it.
     pub(super) async fn settle(self) -> Result<Outcome> {
         match self {
-            Open::Step(handle) => Ok(Outcome::Step(handle.await?)),
+            Open::Step(handle) => Ok(made(handle.await?)),
             Open::Sleep(handle) => done(handle.await),
             Open::Signal(handle) => Ok(signal(handle.await?)),
             Open::Number(handle) => Ok(signal(handle.await?)),
@@ -258,7 +290,8 @@ impl Open {
     /// Cancels it.
     pub(super) fn cancel(self) {
         match self {
-            Open::Step(handle) | Open::Condition(handle) => handle.cancel(),
+            Open::Step(handle) => handle.cancel(),
+            Open::Condition(handle) => handle.cancel(),
             Open::Sleep(handle) => handle.cancel(),
             Open::Signal(handle) | Open::Answer(handle) => handle.cancel(),
             Open::Number(handle) => handle.cancel(),

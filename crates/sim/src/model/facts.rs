@@ -22,6 +22,11 @@ pub struct Facts {
     pub slack: Option<u64>,
     /// Whether the run began with a part of another one's journal: then what began together there may not have here.
     pub forked: bool,
+    /// Whether the store has SQL.
+    pub sql: bool,
+    /// What the run's last generation has on record of times, unique ids and random numbers, by key: what its program was
+    /// told once it must be told again, however often it starts anew.
+    pub recorded: BTreeMap<String, String>,
 }
 
 /// What one run was told.

@@ -5,7 +5,7 @@ use outlast_core::failure::code;
 
 use super::{At, Judge, Judged, Past, refuse};
 use crate::outcome::Outcome;
-use crate::tree::{Child, Kin, Place, Tree};
+use crate::tree::{Child, Kin, Place, Tree, needs};
 
 /// The number of the first generation.
 const FIRST: u64 = 0;
@@ -33,6 +33,13 @@ fn next(tree: &Tree) -> Option<&Tree> {
     }
 }
 
+/// Where a program panicked, if that is why it failed. Nothing in a program catches a panic, so that it is the run's end.
+fn panicked(failure: &Failure) -> Option<&str> {
+    let is_panic = failure.code == code::PANIC && failure.message.starts_with("the workflow panicked");
+    let (_, place) = failure.message.rsplit_once(": ").filter(|_| is_panic)?;
+    Some(place)
+}
+
 impl Judge<'_> {
     /// Whether a run can have given this.
     pub(super) fn run_gives(&mut self, run: Option<&str>, tree: &Tree, outcome: &Outcome, past: Past) -> Judged {
@@ -53,6 +60,10 @@ impl Judge<'_> {
 
     /// Whether a run can have failed so, in whichever generation.
     pub(super) fn run_fails(&mut self, run: Option<&str>, tree: &Tree, failure: &Failure, past: Past) -> Judged {
+        // It may also be a child's, passed on.
+        if panicked(failure).is_some_and(|place| needs(tree).panics.iter().any(|panic| panic == place)) {
+            return Ok(past);
+        }
         let mut why = Vec::new();
         for tree in generations(tree) {
             let at = At { run, place: Place::root() };

@@ -6,12 +6,15 @@ use outlast_core::failure::code;
 use super::{At, Judge, Judged, Past, refuse};
 use crate::interpret::PLANNED;
 use crate::outcome::Outcome;
-use crate::tree::{Tree, Wait, Work, callback_key};
+use crate::tree::{Mishap, Tree, Wait, Work, callback_key};
 
 impl Judge<'_> {
     pub(super) fn leaf_gives(&mut self, at: &At<'_>, tree: &Tree, outcome: &Outcome, past: Past) -> Judged {
         let is_possible = match (tree, outcome) {
             (Tree::Step(work), Outcome::Step(attempt)) => can_succeed(work, *attempt, self.facts.calm),
+            (Tree::Transaction(work), Outcome::Step(attempt)) => {
+                self.facts.sql && can_succeed(work, *attempt, self.facts.calm)
+            }
             (Tree::Sleep(_), Outcome::Done) | (Tree::Emit | Tree::SetState, Outcome::Done) => true,
             (Tree::SleepUntil(ms), Outcome::SleptUntil { until, after }) => {
                 let begun = self.passes(at, tree, until.saturating_sub(*ms), past)?;
@@ -31,10 +34,17 @@ impl Judge<'_> {
                 let key = callback_key(&at.place, call);
                 self.told(at.run).answers.iter().any(|told| told.key == key && told.what.as_ref() == Ok(value))
             }
-            (Tree::Condition { not, checks }, Outcome::Condition(checked)) => not < checks && checked == not,
-            (Tree::Now, Outcome::Now(now)) => return self.passes(at, tree, *now, past),
-            (Tree::Uuid, Outcome::Uuid(id)) => self.drawn.insert(id.clone()),
-            (Tree::Random, Outcome::Random(number)) => self.drawn.insert(number.to_string()),
+            (Tree::Condition { not, checks, fails, .. }, Outcome::Condition(checked)) => {
+                fails + not < *checks && checked == not
+            }
+            (Tree::Now, Outcome::Now(now)) if self.is_recorded(at, tree, &now.to_string()) => {
+                return self.passes(at, tree, *now, past);
+            }
+            (Tree::Uuid, Outcome::Uuid(id)) => self.is_recorded(at, tree, id) && self.drawn.insert(id.clone()),
+            (Tree::Random, Outcome::Random(number)) => {
+                let number = number.to_string();
+                self.is_recorded(at, tree, &number) && self.drawn.insert(number)
+            }
             (_, _) => false,
         };
         if is_possible { Ok(past) } else { refuse(at, tree, format_args!("{tree:?} gave {outcome:?}")) }
@@ -43,6 +53,10 @@ impl Judge<'_> {
     pub(super) fn leaf_fails(&mut self, at: &At<'_>, tree: &Tree, failure: &Failure, past: Past) -> Judged {
         let is_possible = match tree {
             Tree::Step(work) => can_fail(work, failure, self.facts.calm),
+            Tree::Transaction(_) if !self.facts.sql => {
+                failure.code == code::TRANSACTIONS_UNSUPPORTED && failure.permanent
+            }
+            Tree::Transaction(work) => can_fail(work, failure, self.facts.calm),
             Tree::Wait(wait) => is_late(wait, failure),
             Tree::Callback(call) => {
                 let key = callback_key(&at.place, call);
@@ -54,14 +68,20 @@ impl Judge<'_> {
                         .iter()
                         .any(|told| told.key == key && told.what.as_ref() == Err(failure))
             }
-            Tree::Condition { not, checks } => {
-                let state = failure.data.as_deref().and_then(|data| serde_json::from_slice::<u32>(data).ok());
-                not >= checks && failure.code == "condition_not_met" && state == Some(*checks)
-            }
+            Tree::Condition { not, checks, fails, panics } => can_end(failure, (*not, *checks, *fails, *panics)),
             Tree::Batch(batch) => batch.concurrency == Some(0) && failure.code == code::VALIDATION_ERROR,
             _ => false,
         };
         if is_possible { Ok(past) } else { refuse(at, tree, format_args!("{tree:?} failed: {failure}")) }
+    }
+}
+
+impl Judge<'_> {
+    /// Whether a program was told what is on record. Only of the run itself the record is known, and only what was durable.
+    fn is_recorded(&self, at: &At<'_>, tree: &Tree, told: &str) -> bool {
+        let own = at.run == Some(self.facts.run.as_str());
+        let recorded = self.facts.recorded.get(&at.place.key(tree.kind())).filter(|_| own);
+        recorded.is_none_or(|recorded| recorded == told)
     }
 }
 
@@ -82,12 +102,21 @@ fn is_slow(work: &Work) -> bool {
         || (!work.beats && work.heartbeat.is_some_and(|silence| takes > silence))
 }
 
+/// Whether trying again is pointless after the first failure.
+fn is_permanent(work: &Work) -> bool {
+    match work.mishap {
+        Mishap::Error => work.permanent,
+        Mishap::Panic => false,
+        Mishap::TooLarge => true,
+    }
+}
+
 /// Whether this attempt can have succeeded. An attempt that a crash interrupted is made again under its number: only what
 /// is known to have failed counts, so that the number of the attempt that succeeds is certain, unless one was too slow.
 fn can_succeed(work: &Work, attempt: u32, calm: bool) -> bool {
-    let is_allowed = attempt > work.fails && attempt <= work.attempts && work.takes.is_some();
+    let is_allowed = !work.spawned && attempt > work.fails && attempt <= work.attempts && work.takes.is_some();
     if calm || !is_limited(work) {
-        let is_retried = work.fails == 0 || !work.permanent;
+        let is_retried = work.fails == 0 || !is_permanent(work);
         is_allowed && is_retried && attempt == work.fails + 1 && !is_slow(work)
     } else {
         is_allowed
@@ -96,27 +125,53 @@ fn can_succeed(work: &Work, attempt: u32, calm: bool) -> bool {
 
 /// Whether the step can have failed so.
 fn can_fail(work: &Work, failure: &Failure, calm: bool) -> bool {
+    if work.spawned {
+        return failure.code == "no_runtime" && failure.permanent;
+    }
     let is_certain = calm || !is_limited(work);
     match failure.code.as_str() {
-        PLANNED => {
-            let attempt = failure.message.strip_prefix("attempt ").and_then(|number| number.parse::<u32>().ok());
-            let is_planned = |attempt| attempt > 0 && attempt <= work.fails && attempt <= work.attempts;
-            let is_last = |attempt| match work.permanent {
-                // The first planned failure ends it; only attempts that were too slow may come before.
-                true => attempt == 1 || !is_certain,
-                false => attempt == work.attempts,
-            };
-            let is_in_time = !(is_certain && is_slow(work)) && work.takes.is_some();
-            failure.permanent == work.permanent && is_in_time && attempt.is_some_and(|n| is_planned(n) && is_last(n))
-        }
-        code::TIMEOUT => {
-            if is_certain {
-                is_slow(work)
-            } else {
-                true
-            }
-        }
+        code::TIMEOUT => !is_certain || is_slow(work),
         code::STEP_IN_DOUBT => work.at_most_once && !calm,
+        said if said == code_of(work.mishap) => {
+            let is_in_time = !(is_certain && is_slow(work)) && work.takes.is_some();
+            failure.permanent == is_permanent(work) && is_in_time && is_last(work, failure, is_certain)
+        }
         _ => false,
     }
+}
+
+/// What a step fails with.
+fn code_of(mishap: Mishap) -> &'static str {
+    match mishap {
+        Mishap::Error => PLANNED,
+        Mishap::Panic => code::PANIC,
+        Mishap::TooLarge => code::LIMIT_EXCEEDED,
+    }
+}
+
+/// Whether a planned failure can be the one that ends it.
+fn is_last(work: &Work, failure: &Failure, is_certain: bool) -> bool {
+    let is_planned = |attempt| attempt > 0 && attempt <= work.fails && attempt <= work.attempts;
+    match attempt_of(failure) {
+        // The first planned failure ends it; only attempts that were too slow may come before.
+        Some(attempt) if is_permanent(work) => is_planned(attempt) && (attempt == 1 || !is_certain),
+        Some(attempt) => is_planned(attempt) && attempt == work.attempts,
+        None => work.mishap == Mishap::TooLarge && is_planned(1),
+    }
+}
+
+/// Which attempt a planned failure is of, if it says so.
+fn attempt_of(failure: &Failure) -> Option<u32> {
+    let (_, number) = failure.message.rsplit_once("attempt ")?;
+    number.parse().ok()
+}
+
+/// Whether a condition can have failed so: its last check failed, or said no.
+fn can_end(failure: &Failure, (not, checks, fails, panics): (u32, u32, u32, bool)) -> bool {
+    if fails >= checks {
+        let said = if panics { code::PANIC } else { PLANNED };
+        return failure.code == said && attempt_of(failure) == Some(checks);
+    }
+    let state = failure.data.as_deref().and_then(|data| serde_json::from_slice::<u32>(data).ok());
+    fails + not >= checks && failure.code == "condition_not_met" && state == Some(checks - fails)
 }

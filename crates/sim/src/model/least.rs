@@ -16,11 +16,11 @@ pub(super) fn least(tree: &Tree, outcome: &Outcome) -> u64 {
         (Tree::Timed(part), Outcome::Timed { gave, .. })
         | (Tree::Scope(part), Outcome::Scope(gave))
         | (Tree::Cleanup { body: part, .. }, Outcome::Body(gave)) => least(part, gave),
-        (Tree::Step(work), Outcome::Step(attempt)) => least_work(work, *attempt),
+        (Tree::Step(work) | Tree::Transaction(work), Outcome::Step(attempt)) => least_work(work, *attempt),
         (Tree::Sleep(ms), Outcome::Done) => *ms,
         (Tree::Wait(wait), Outcome::NoSignal) => wait.timeout.unwrap_or(0),
         (Tree::Approve(timeout), Outcome::Undecided) => timeout.unwrap_or(0),
-        (Tree::Condition { .. }, Outcome::Condition(checked)) => delays(CHECKS_APART, *checked),
+        (Tree::Condition { fails, .. }, Outcome::Condition(checked)) => delays(CHECKS_APART, checked + fails),
         (Tree::Batch(batch), Outcome::Batch { branches, .. }) => {
             let ended = batch.branches.iter().zip(branches);
             // One branch after another may have had to wait for room: the longest is the least anyway.

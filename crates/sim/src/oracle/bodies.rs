@@ -76,15 +76,13 @@ fn attempts(evidence: &Evidence, bodies: &Bodies<'_>, findings: &mut Findings) {
     }
 }
 
+/// Codes of steps that nobody saw run: nobody knows whether one began, or it was never to begin.
+const UNSEEN: [&str; 4] = [code::STEP_IN_DOUBT, code::LIMIT_EXCEEDED, code::TRANSACTIONS_UNSUPPORTED, "no_runtime"];
+
 /// A result is that of a body which began before it was recorded.
 fn results(run: &RunKey, event: &Event, seen: &[&Witnessed], tick: Option<u64>, findings: &mut Findings) {
     let attempt = match event {
-        // Nobody knows whether such a body began; or it was never to begin.
-        Event::StepFailed { error, .. }
-            if [code::STEP_IN_DOUBT, code::LIMIT_EXCEEDED].contains(&error.code.as_str()) =>
-        {
-            return;
-        }
+        Event::StepFailed { error, .. } if UNSEEN.contains(&error.code.as_str()) => return,
         Event::StepFinished { attempts, .. } | Event::StepFailed { attempts, .. } => *attempts,
         Event::StepRetryScheduled { attempt, .. } | Event::ConditionChecked { attempt, .. } => *attempt,
         _ => return,

@@ -1,9 +1,11 @@
 //! Replaying every journal with the code.
 
+use bytes::Bytes;
 use outlast::{Checker, Recording};
 use outlast_core::event::{Event, Kind};
-use outlast_core::id::RunKey;
+use outlast_core::id::{RunKey, Version};
 use outlast_core::record::Record;
+use outlast_store::invariants::RunState;
 use serde_json::{Map, Value, json};
 
 use super::Evidence;
@@ -13,9 +15,9 @@ use crate::watch::{Chapter, Shadow};
 /// Each generation is replayed whole, and as it was when half of it had happened.
 pub(super) fn judge(evidence: &Evidence, checker: &Checker, findings: &mut Findings) {
     for (run, state) in evidence.runs() {
-        let Some(shadow) = evidence.shadows.get(run).filter(|shadow| shadow.sure) else { continue };
-        for (generation, (records, chapter)) in state.journals.iter().zip(&shadow.chapters).enumerate() {
-            let recording = match recording(run, shadow, generation, chapter, records) {
+        let Some(shadow) = evidence.shadows.get(run) else { continue };
+        for (generation, (records, begun)) in state.journals.iter().zip(beginnings(shadow, state)).enumerate() {
+            let recording = match recording(run, shadow, generation, &begun, records) {
                 Ok(recording) => recording,
                 Err(error) => {
                     findings.check(14, Err(format!("{run}/{generation} cannot be written down: {error}")));
@@ -41,12 +43,39 @@ pub(super) fn judge(evidence: &Evidence, checker: &Checker, findings: &mut Findi
     }
 }
 
+/// What a generation began with.
+struct Beginning {
+    version: Version,
+    input: Bytes,
+}
+
+/// What the generations of a run began with: as they were committed, or, where not every commit was seen, the first as it
+/// was created and the others as their journals say.
+fn beginnings(shadow: &Shadow, state: &RunState) -> Vec<Beginning> {
+    let mut known = shadow.chapters.iter().map(|chapter| {
+        let Chapter { version, input, .. } = chapter;
+        Beginning { version: version.clone(), input: input.clone() }
+    });
+    if shadow.sure {
+        return known.collect();
+    }
+    let mut all: Vec<Beginning> = known.next().into_iter().collect();
+    for records in &state.journals {
+        let (Some(before), Some(last)) = (all.last(), records.last()) else { break };
+        if let Ok(Event::RunContinued { input, version }) = Event::decode(last) {
+            let version = version.unwrap_or_else(|| before.version.clone());
+            all.push(Beginning { version, input });
+        }
+    }
+    all
+}
+
 /// A generation as it is written down. Older ones cannot be had from the store in that form.
 fn recording(
     run: &RunKey,
     shadow: &Shadow,
     generation: usize,
-    chapter: &Chapter,
+    begun: &Beginning,
     records: &[Record],
 ) -> Result<Recording, serde_json::Error> {
     let mut written = Map::new();
@@ -55,8 +84,8 @@ fn recording(
     put("run", json!(run.id));
     put("generation", json!(generation));
     put("workflow", json!(shadow.workflow));
-    put("version", json!(chapter.version));
-    put("input_hex", json!(hex(&chapter.input)));
+    put("version", json!(begun.version));
+    put("input_hex", json!(hex(&begun.input)));
     put("events", records.iter().map(event).collect());
     serde_json::from_value(Value::Object(written))
 }

@@ -18,6 +18,8 @@ pub struct Needs {
     pub approvals: Vec<String>,
     /// The keys of callbacks.
     pub callbacks: Vec<String>,
+    /// Where the program panics.
+    pub panics: Vec<String>,
 }
 
 /// What a run of this tree needs from outside, over all its generations.
@@ -60,7 +62,9 @@ impl Found {
                 self.look(&place.part(1), meanwhile);
             }
             Tree::Renew(rest) => self.look(&Place::root(), rest),
+            Tree::Panic => self.needs.panics.push(place.key("panic")),
             Tree::Step(_)
+            | Tree::Transaction(_)
             | Tree::Sleep(_)
             | Tree::SleepUntil(_)
             | Tree::Condition { .. }
@@ -116,6 +120,7 @@ pub(crate) fn member_place(place: &Place, group: &Group, number: usize) -> Place
 pub(crate) fn is_operation(tree: &Tree) -> bool {
     match tree {
         Tree::Step(_)
+        | Tree::Transaction(_)
         | Tree::Sleep(_)
         | Tree::Wait(_)
         | Tree::Approve(_)
@@ -138,6 +143,7 @@ pub(crate) fn is_operation(tree: &Tree) -> bool {
         | Tree::Emit
         | Tree::SetState
         | Tree::Fail
+        | Tree::Panic
         | Tree::Renew(_) => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Batch, Group, Made, Tree, Wait, Work, is_valid};
+use super::{Batch, Group, Made, Mishap, Tree, Wait, Work, is_valid};
 
 /// How large a tree is: its nodes first, then its numbers. Counted on its JSON form, so that no part can be forgotten.
 pub fn weight(tree: &Tree) -> u64 {
@@ -65,6 +65,7 @@ fn with_part(mut tree: Tree, number: usize, part: Tree) -> Tree {
         Tree::Batch(batch) => batch.branches[number] = part,
         Tree::Group(group) => group.members[number] = part,
         Tree::Step(_)
+        | Tree::Transaction(_)
         | Tree::Sleep(_)
         | Tree::SleepUntil(_)
         | Tree::Wait(_)
@@ -77,7 +78,8 @@ fn with_part(mut tree: Tree, number: usize, part: Tree) -> Tree {
         | Tree::Random
         | Tree::Emit
         | Tree::SetState
-        | Tree::Fail => {}
+        | Tree::Fail
+        | Tree::Panic => {}
     }
     tree
 }
@@ -117,17 +119,35 @@ fn plainer(tree: &Tree) -> Vec<Tree> {
             Tree::Step(Work { heartbeat: None, beats: false, ..work.clone() }),
             Tree::Step(Work { at_most_once: false, ..work.clone() }),
             Tree::Step(Work { permanent: false, ..work.clone() }),
+            Tree::Step(Work { mishap: Mishap::Error, ..work.clone() }),
+            Tree::Step(Work { spawned: false, ..work.clone() }),
             Tree::Step(Work { takes: Some(0), ..work.clone() }),
             Tree::Step(Work { fails: work.fails / 2, ..work.clone() }),
             Tree::Step(Work { attempts: work.attempts / 2, ..work.clone() }),
             Tree::Step(Work { delay: work.delay / 8, ..work.clone() }),
         ],
+        Tree::Transaction(work) => vec![
+            plain,
+            Tree::Step(work.clone()),
+            Tree::Transaction(Work { permanent: false, ..work.clone() }),
+            Tree::Transaction(Work { mishap: Mishap::Error, ..work.clone() }),
+            Tree::Transaction(Work { fails: work.fails / 2, ..work.clone() }),
+            Tree::Transaction(Work { attempts: work.attempts / 2, ..work.clone() }),
+            Tree::Transaction(Work { delay: work.delay / 8, ..work.clone() }),
+        ],
         Tree::Sleep(ms) => vec![Tree::Sleep(0), Tree::Sleep(ms / 2)],
         Tree::SleepUntil(ms) => vec![Tree::Sleep(ms.unsigned_abs()), Tree::SleepUntil(ms / 2)],
         Tree::Wait(wait) => plainer_wait(wait).into_iter().map(Tree::Wait).collect(),
         Tree::Approve(_) => vec![Tree::Approve(None)],
-        Tree::Condition { not, checks } => {
-            vec![Tree::Condition { not: not / 2, checks: *checks }, Tree::Condition { not: *not, checks: checks / 2 }]
+        Tree::Panic => vec![Tree::Fail],
+        Tree::Condition { not, checks, fails, panics } => {
+            let with = |not, checks, fails, panics| Tree::Condition { not, checks, fails, panics };
+            vec![
+                with(not / 2, *checks, *fails, *panics),
+                with(*not, checks / 2, *fails, *panics),
+                with(*not, *checks, fails / 2, *panics),
+                with(*not, *checks, *fails, false),
+            ]
         }
         Tree::Batch(batch) => vec![
             Tree::Batch(Batch { concurrency: None, ..batch.clone() }),
@@ -196,7 +216,7 @@ mod tests {
             while let Some(next) = smaller(&tree).into_iter().find(|candidate| shows(candidate)) {
                 tree = next;
             }
-            assert!(matches!(tree, Tree::Condition { not: 2 | 3, checks: 1 }), "seed {seed}: {tree:?}");
+            assert!(matches!(tree, Tree::Condition { not: 2 | 3, checks: 1, fails: 0, .. }), "seed {seed}: {tree:?}");
         }
         assert!(shown > 10, "only {shown} seeds had such a condition");
     }

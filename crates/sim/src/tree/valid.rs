@@ -34,6 +34,7 @@ impl At {
             Tree::Timed(part) => self.inner().accepts(part),
             Tree::Cleanup { body, cleanup } => self.inner().accepts(body) && self.inner().accepts(cleanup),
             Tree::Step(work) => returns(work),
+            Tree::Transaction(work) => is_transaction(work),
             Tree::Wait(wait) => self.is_patient(wait.timeout),
             Tree::Approve(timeout) => self.is_patient(*timeout),
             Tree::Callback(call) => {
@@ -55,7 +56,8 @@ impl At {
             | Tree::Random
             | Tree::Emit
             | Tree::SetState
-            | Tree::Fail => true,
+            | Tree::Fail
+            | Tree::Panic => true,
         }
     }
 
@@ -77,7 +79,9 @@ impl At {
             (Made::Sleeps, members) => {
                 !members.is_empty() && members.iter().all(|member| matches!(member, Tree::Sleep(_)))
             }
-            (Made::Trio, [Tree::Sleep(_), Tree::Wait(wait), Tree::Step(_)]) => fails_when_late(wait),
+            (Made::Trio, [Tree::Sleep(_), Tree::Wait(wait), Tree::Step(work)]) => {
+                fails_when_late(wait) && !work.spawned
+            }
             (Made::Family, [Tree::Child(child), Tree::Sleep(_)]) => child.how == super::Kin::Awaited,
             (Made::Trio | Made::Family, _) => false,
         };
@@ -101,6 +105,13 @@ fn returns(work: &Work) -> bool {
         && is_some_time(work.timeout)
         && is_some_time(work.heartbeat)
         && (work.takes.is_some() || is_limited)
+}
+
+/// Whether it has only what a transaction can have.
+fn is_transaction(work: &Work) -> bool {
+    let Work { fails, permanent, mishap, attempts, delay, takes, .. } = work.clone();
+    let plain = Work { fails, permanent, mishap, attempts, delay, takes, ..Work::default() };
+    attempts > 0 && takes == Some(0) && plain == *work
 }
 
 /// Whether a group can come to an end with a failure of its members.

@@ -84,6 +84,11 @@ impl Sight {
             );
             let Some(key) = event.key().filter(|_| ended) else { continue };
             let began = shadow.chapter().and_then(|chapter| began(chapter, key));
+            if began.is_some_and(|(forked, record)| forked && is_silence_counted(record)) {
+                // Its patience began anew with the fork, and only the store knows when that was.
+                continue;
+            }
+            let began = began.map(|(_, record)| record);
             // One that had nothing to wait for begins in the commit that ends it.
             let began = began.or_else(|| commit.events.iter().find(|record| record.key.as_ref() == Some(key)));
             let due = began.and_then(deadline);
@@ -147,7 +152,7 @@ fn decoded(commit: &Commit) -> Vec<Event> {
 }
 
 /// A request to stop that a run sends to another one.
-fn order_of(delivery: &Delivery) -> Option<RunKey> {
+pub(super) fn order_of(delivery: &Delivery) -> Option<RunKey> {
     match delivery {
         Delivery::Control { run, control: Control::Cancel, .. } => Some(run.clone()),
         _ => None,
@@ -238,10 +243,14 @@ fn settle_rows(commit: &Commit, shadow: &mut Shadow) {
     }
 }
 
-/// The event with which an operation began.
-fn began<'c>(chapter: &'c Chapter, key: &Key) -> Option<&'c Record> {
-    let since = chapter.journal.operation(key)?.since;
-    usize::try_from(since.0).ok().and_then(|since| chapter.entries.get(since)).map(|entry| &entry.record)
+/// The event with which an operation began, and whether that was in the run this one is a fork of.
+fn began<'c>(chapter: &'c Chapter, key: &Key) -> Option<(bool, &'c Record)> {
+    let since = usize::try_from(chapter.journal.operation(key)?.since.0).ok()?;
+    chapter.entries.get(since).map(|entry| (since < chapter.history, &entry.record))
+}
+
+fn is_silence_counted(record: &Record) -> bool {
+    matches!(Event::decode(record), Ok(Event::CallbackCreated { heartbeat_ms: Some(_), .. }))
 }
 
 /// When what waits for a time may end at the earliest.

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_core::commit::{NewRun, Signal};
+use outlast_core::commit::{Commit, NewRun, Signal};
 use outlast_core::id::{LeaseId, NodeId, RunKey};
 use outlast_core::time::Timestamp;
 use outlast_store::{Claim, Claimed, Created, Lease, Pick, Serves};
 
+use super::commits::order_of;
 use super::shadow::{Arrival, Holder, Parcel, Shadow};
 use crate::ledger::tick;
 use crate::violation::Findings;
@@ -41,6 +42,8 @@ pub struct Sight {
     pub overlapped: bool,
     /// A call that writes was dropped under way: what it did, and when, nobody knows.
     pub(super) loose: bool,
+    /// Answers come in another order than what they tell of happened, from the beginning.
+    unordered: bool,
 }
 
 /// A lease that was given out.
@@ -51,6 +54,20 @@ pub(super) struct Held {
 }
 
 impl Sight {
+    /// From now on the order of answers says nothing.
+    pub(super) fn lose_order(&mut self) {
+        (self.unordered, self.overlapped, self.loose) = (true, true, true);
+    }
+
+    /// Where order is not known, a commit may be applied whose sender is gone before the answer comes: whoever it tells to
+    /// stop may be told.
+    pub(super) fn stop_orders(&mut self, commits: &[Commit]) {
+        if self.unordered {
+            let deliveries = commits.iter().flat_map(|commit| &commit.deliveries);
+            self.told_to_stop.extend(deliveries.filter_map(order_of));
+        }
+    }
+
     pub(super) fn told(&mut self, now: Timestamp) {
         self.latest = self.latest.max(now);
     }
@@ -60,7 +77,7 @@ impl Sight {
     pub(super) fn registered(&mut self, lease: &Lease, process: &str) {
         self.told(lease.now);
         if let Some(before) = self.nodes.insert(lease.node.clone(), lease.id) {
-            self.findings.ensure(7, before < lease.id, || {
+            self.findings.ensure(7, before < lease.id || self.unordered, || {
                 format!("node {} was given lease {} after {before}: a later one must be larger", lease.node, lease.id)
             });
             self.leases.remove(&before);
@@ -138,7 +155,9 @@ impl Sight {
                 format!("{} has the parent {key}, which its namespace never had", new.run)
             });
         }
-        self.runs.insert(new.run.clone(), Shadow::new(new, tick()));
+        let mut shadow = Shadow::new(new, tick());
+        shadow.sure &= !self.unordered;
+        self.runs.insert(new.run.clone(), shadow);
         true
     }
 

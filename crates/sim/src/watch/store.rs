@@ -20,12 +20,13 @@ impl Watch {
     fn pass<'a, T, C, S>(&'a self, runs: Vec<RunKey>, call: C, see: S) -> BoxFuture<'a, T>
     where
         T: Send + 'a,
-        C: FnOnce(&'a dyn Store) -> BoxFuture<'a, T> + Send + 'a,
+        C: for<'s> FnOnce(&'s dyn Store) -> BoxFuture<'s, T> + Send + 'a,
         S: FnOnce(&mut Sight, &T, Stand) + Send + 'a,
     {
         Box::pin(async move {
             let under_way = self.begin(runs);
-            let answer = call(&*self.inner).await;
+            let store = self.inner();
+            let answer = call(&*store).await;
             let stand = under_way.answered();
             see(&mut self.sight(), &answer, stand);
             answer
@@ -33,9 +34,16 @@ impl Watch {
     }
 
     /// A call that only reads, or changes nothing that is watched.
-    fn look<'a, T: Send + 'a>(&'a self, call: impl FnOnce(&'a dyn Store) -> BoxFuture<'a, T>) -> BoxFuture<'a, T> {
-        self.sight().calls += 1;
-        call(&*self.inner)
+    fn look<'a, T, C>(&'a self, call: C) -> BoxFuture<'a, T>
+    where
+        T: Send + 'a,
+        C: for<'s> FnOnce(&'s dyn Store) -> BoxFuture<'s, T> + Send + 'a,
+    {
+        Box::pin(async move {
+            self.sight().calls += 1;
+            let store = self.inner();
+            call(&*store).await
+        })
     }
 
     /// A call that reads begins: how many that write had begun before it, unless one is under way.
@@ -53,7 +61,8 @@ impl Watch {
 
     async fn see_commits(&self, commits: Vec<Commit>) -> Vec<Result<Committed, CommitError>> {
         let under_way = self.begin(commits.iter().flat_map(runs_of).collect());
-        let answers = self.inner.commit(commits.clone()).await;
+        self.sight().stop_orders(&commits);
+        let answers = self.inner().commit(commits.clone()).await;
         let stand = under_way.answered();
         // Those that were applied first: a look at one that was not sees them all.
         let answered = || commits.iter().zip(&answers);
@@ -80,7 +89,8 @@ impl Watch {
             })
         });
         let mut commit = transact.commit.clone();
-        let answer = self.inner.transact(Transact { body: listening, ..transact }).await;
+        self.sight().stop_orders(std::slice::from_ref(&commit));
+        let answer = self.inner().transact(Transact { body: listening, ..transact }).await;
         let stand = under_way.answered();
         commit.events = given.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match &answer {
@@ -94,7 +104,7 @@ impl Watch {
     async fn see_loads(&self, loads: Vec<Load>) -> Vec<Result<Loaded, StoreError>> {
         let begun = self.begin_reading();
         let runs: Vec<RunKey> = loads.iter().map(|load| load.run.clone()).collect();
-        let answers = self.inner.load(loads).await;
+        let answers = self.inner().load(loads).await;
         let stand = self.stand_since(begun);
         let shown = runs.iter().zip(answers).map(|(run, answer)| match (self.damage_of(run), answer) {
             (Some(damage), _) => Err(damage),
@@ -114,7 +124,7 @@ impl Watch {
         }
         let (run, from) = (excerpt.run.clone(), excerpt.from);
         let generation = excerpt.generation.or_else(|| self.sight().runs.get(&run).map(super::Shadow::generation));
-        let records = self.inner.excerpt(excerpt).await?;
+        let records = self.inner().excerpt(excerpt).await?;
         let stand = self.stand_since(begun);
         if let Some(generation) = generation {
             self.sight().read(&run, generation, from, &records, stand);
@@ -175,11 +185,11 @@ impl Store for Watch {
     }
 
     fn wakes(&self, lease: LeaseId, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.look(|store| store.wakes(lease, limit))
+        self.look(move |store| store.wakes(lease, limit))
     }
 
     fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
-        self.look(|store| store.take(runs))
+        self.look(move |store| store.take(runs))
     }
 
     fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>> {
@@ -195,7 +205,7 @@ impl Store for Watch {
     }
 
     fn resolve(&self, txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>> {
-        self.look(|store| store.resolve(txn))
+        self.look(move |store| store.resolve(txn))
     }
 
     fn release(&self, runs: Vec<Release>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
@@ -219,7 +229,7 @@ impl Store for Watch {
     }
 
     fn announce(&self, serves: Vec<(WorkflowName, Version)>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.look(|store| store.announce(serves))
+        self.look(move |store| store.announce(serves))
     }
 
     fn park_unserved(&self, grace: Duration, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
@@ -243,19 +253,19 @@ impl Store for Watch {
     }
 
     fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
-        self.look(|store| store.enqueue(tasks))
+        self.look(move |store| store.enqueue(tasks))
     }
 
     fn claim_tasks(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<ClaimedTask>, StoreError>> {
-        self.look(|store| store.claim_tasks(claim))
+        self.look(move |store| store.claim_tasks(claim))
     }
 
     fn heartbeat(&self, heartbeat: TaskHeartbeat) -> BoxFuture<'_, Result<TaskExtended, StoreError>> {
-        self.look(|store| store.heartbeat(heartbeat))
+        self.look(move |store| store.heartbeat(heartbeat))
     }
 
     fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
-        self.look(|store| store.tasks(namespace, limit))
+        self.look(move |store| store.tasks(namespace, limit))
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
@@ -268,19 +278,19 @@ impl Store for Watch {
     }
 
     fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.look(|store| store.put_schedule(schedule))
+        self.look(move |store| store.put_schedule(schedule))
     }
 
     fn remove_schedule(&self, namespace: Namespace, id: ScheduleId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.look(|store| store.remove_schedule(namespace, id))
+        self.look(move |store| store.remove_schedule(namespace, id))
     }
 
     fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        self.look(|store| store.schedules(namespace))
+        self.look(move |store| store.schedules(namespace))
     }
 
     fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        self.look(|store| store.due_schedules(limit))
+        self.look(move |store| store.due_schedules(limit))
     }
 
     fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
@@ -295,31 +305,31 @@ impl Store for Watch {
     }
 
     fn put_namespace(&self, namespace: Namespace) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.look(|store| store.put_namespace(namespace))
+        self.look(move |store| store.put_namespace(namespace))
     }
 
     fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>> {
-        self.look(|store| store.namespaces())
+        self.look(move |store| store.namespaces())
     }
 
     fn secret(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>> {
-        self.look(|store| store.secret())
+        self.look(move |store| store.secret())
     }
 
     fn get(&self, run: RunKey) -> BoxFuture<'_, Result<RunView, StoreError>> {
-        self.look(|store| store.get(run))
+        self.look(move |store| store.get(run))
     }
 
     fn list(&self, filter: Filter) -> BoxFuture<'_, Result<Page, StoreError>> {
-        self.look(|store| store.list(filter))
+        self.look(move |store| store.list(filter))
     }
 
     fn count(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<(Status, u64)>, StoreError>> {
-        self.look(|store| store.count(namespace))
+        self.look(move |store| store.count(namespace))
     }
 
     fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {
-        self.look(|store| store.awaiting(run))
+        self.look(move |store| store.awaiting(run))
     }
 
     fn excerpt(&self, excerpt: Excerpt) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
@@ -327,7 +337,7 @@ impl Store for Watch {
     }
 
     fn attributes(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>> {
-        self.look(|store| store.attributes(run))
+        self.look(move |store| store.attributes(run))
     }
 
     fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -341,6 +351,6 @@ impl Store for Watch {
     }
 
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {
-        self.look(|store| store.retain(retention))
+        self.look(move |store| store.retain(retention))
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn commit(rows: &mut dyn Rows, commit: &Commit, limits: &Limits) -> S
 }
 
 /// Checks what guards a commit, before its events are known: its run is held under its fence, and stands at its index.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn check_guard(rows: &mut dyn Rows, commit: &Commit) -> Step<()> {
     let run = owned(rows, commit)?;
     check_index(rows, &run, commit)

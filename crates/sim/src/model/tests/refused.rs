@@ -2,6 +2,7 @@
 
 mod groups;
 mod leaves;
+mod mishaps;
 mod runs;
 
 use outlast::Failure;
@@ -20,7 +21,7 @@ fn calm() -> Facts {
         told: [(RUN.to_owned(), Told::default())].into(),
         calm: true,
         slack: Some(0),
-        forked: false,
+        ..Facts::default()
     }
 }
 
@@ -76,6 +77,10 @@ fn gave(outcome: Outcome) -> Settled {
 
 fn plain() -> Work {
     Work { attempts: 1, takes: Some(0), ..Work::default() }
+}
+
+fn condition(not: u32, checks: u32) -> Tree {
+    Tree::Condition { not, checks, fails: 0, panics: false }
 }
 
 fn wait(name: &str) -> Wait {
@@ -147,7 +152,7 @@ fn nothing_takes_less_time_than_it_must() {
         (Tree::Step(Work { takes: Some(100), ..plain() }), Outcome::Step(1), 100),
         (late, Outcome::NoSignal, 100),
         (Tree::Approve(Some(100)), Outcome::Undecided, 100),
-        (Tree::Condition { not: 1, checks: 2 }, Outcome::Condition(1), 100),
+        (condition(1, 2), Outcome::Condition(1), 100),
     ];
     for (part, gave, least) in cases {
         let tree = Tree::Timed(Box::new(part));

@@ -9,7 +9,7 @@ use outlast_core::commit::WaitKind;
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::interpret::{Input, WORKFLOW, register};
+use crate::interpret::{Input, Outside, WORKFLOW, register};
 use crate::ledger::Ledger;
 use crate::model::{Answer, Decision, Ended, Facts, Sent, Told, accepts};
 use crate::tree::{Tree, grow, needs};
@@ -37,7 +37,8 @@ pub(super) fn play(seed: u64, tree: &Tree, also: Also) -> (Ended, Facts) {
     let world = World::seeded(seed).programs(programs);
     world.block_on(async {
         let ledger = Ledger::new();
-        let engine = register(world.engine(), Arc::clone(&ledger), world.time()).start().await.unwrap();
+        let engine =
+            register(world.engine(), Outside::new(Arc::clone(&ledger), world.time(), None)).start().await.unwrap();
         let run = engine.start(WORKFLOW, &Input { tree: tree.clone() }).id(RUN).await.unwrap();
         let mut clients = Clients { chance: Chance::new(seed), ledger, told: Told::default(), sent: 0 };
         clients.send_early(&run, tree).await;
@@ -55,7 +56,7 @@ pub(super) fn play(seed: u64, tree: &Tree, also: Also) -> (Ended, Facts) {
         }
         let ended = ended(&run).await;
         let told = [(RUN.to_owned(), clients.told)].into();
-        (ended, Facts { run: RUN.to_owned(), told, calm: true, slack: Some(0), forked: false })
+        (ended, Facts { run: RUN.to_owned(), told, calm: true, slack: Some(0), ..Facts::default() })
     })
 }
 

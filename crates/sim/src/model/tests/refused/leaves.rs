@@ -165,10 +165,10 @@ fn callback_is_answered_as_somebody_answered_it() {
 
 #[test]
 fn condition_is_checked_exactly_as_often_as_it_must_be() {
-    let met = Tree::Condition { not: 2, checks: 3 };
+    let met = condition(2, 3);
     keeps(&met, &calm(), &output(Outcome::Condition(2)));
     breaks(&met, &calm(), &output(Outcome::Condition(1)), "gave Condition");
-    let given_up = Tree::Condition { not: 3, checks: 3 };
+    let given_up = condition(3, 3);
     let not_met = |checked: u32| Ended::Failed(with_data("condition_not_met", &checked));
     keeps(&given_up, &calm(), &not_met(3));
     breaks(&given_up, &calm(), &not_met(2), "condition_not_met");

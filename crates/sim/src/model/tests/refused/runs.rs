@@ -48,7 +48,7 @@ fn generations_are_counted_and_none_is_left_out() {
 
 #[test]
 fn run_may_fail_in_any_generation() {
-    let tree = Tree::Seq(vec![Tree::Fail, Tree::Renew(Box::new(Tree::Condition { not: 1, checks: 1 }))]);
+    let tree = Tree::Seq(vec![Tree::Fail, Tree::Renew(Box::new(condition(1, 1)))]);
     keeps(&tree, &calm(), &Ended::Failed(behind(vec![], failure("planned", "fail-0"))));
     keeps(&tree, &calm(), &Ended::Failed(with_data("condition_not_met", &1)));
     breaks(&tree, &calm(), &Ended::Failed(with_data("condition_not_met", &2)), "condition_not_met");

@@ -1,0 +1,97 @@
+//! What a case is played on: the store in memory, a real SQLite file, or a real PostgreSQL.
+//!
+//! All of them have the world's clock: virtual time stands still while a call is under way, however long that takes. But only
+//! the store in memory answers at once, so that only there the same seed gives the same trace, and everything the watch sees
+//! is judged. On disk a case is judged by what the store shows at the end, what bodies and clients saw, and the model.
+
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use outlast::testing::World;
+use outlast_core::limits::Limits;
+use outlast_store::{MemoryStore, Store};
+
+use crate::case::Case;
+use crate::play::Verdict;
+
+#[cfg(feature = "postgres")]
+pub use postgres::Server;
+
+/// What is too large in a case: little, so that something that is costs little.
+pub fn limits() -> Limits {
+    Limits { payload_bytes: PAYLOAD_BYTES_MAX, ..Limits::default() }
+}
+
+/// Far more than any tree comes to.
+pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+
+/// Opens the store of a case in its world; again, if it was closed meanwhile.
+pub type Open = Rc<dyn Fn(&World) -> Arc<dyn Store>>;
+
+/// What a case is played on.
+#[derive(Clone)]
+pub struct Ground {
+    pub(crate) open: Open,
+    /// The author's own table, if the store has SQL.
+    pub(crate) books: Option<Books>,
+    /// Whether the store answers at once, and forgets everything when it is closed.
+    pub(crate) in_memory: bool,
+}
+
+/// The author's own table, in the database of the store.
+#[derive(Clone)]
+pub struct Books {
+    /// Puts down an entry, which is the statement's only parameter.
+    pub enter: String,
+    /// Reads all entries, with a connection of one's own.
+    pub read: Rc<dyn Fn() -> Result<Vec<String>, String>>,
+}
+
+impl Ground {
+    /// In memory.
+    pub fn memory() -> Ground {
+        let open: Open = Rc::new(|world| Arc::new(MemoryStore::new(world.clock(), limits())));
+        Ground { open, books: None, in_memory: true }
+    }
+
+    /// On disk.
+    pub fn on_disk(open: Open, books: Books) -> Ground {
+        Ground { open, books: Some(books), in_memory: false }
+    }
+}
+
+/// Which store a suite plays its cases on.
+#[derive(Clone)]
+pub enum Kind {
+    /// The one in memory.
+    Memory,
+    /// A file for each case.
+    #[cfg(feature = "sqlite")]
+    Sqlite,
+    /// A schema for each case.
+    #[cfg(feature = "postgres")]
+    Postgres(Arc<Server>),
+}
+
+impl Kind {
+    /// Plays a case there.
+    pub fn play(&self, case: &Case) -> Verdict {
+        match self {
+            Kind::Memory => crate::play::play(case),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite => sqlite::play(case),
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(server) => server.play(case),
+        }
+    }
+
+    /// Whether the same case does the same every time.
+    pub fn repeats(&self) -> bool {
+        matches!(self, Kind::Memory)
+    }
+}
