@@ -58,7 +58,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 fn simulation(stages: &mut Stages, depth: Depth) -> Result<()> {
     let seeds = if depth == Depth::Full { SEEDS } else { SEEDS_QUICK };
-    stages.command("sim", &mut sim::command(&["--seeds".to_owned(), seeds.to_owned()]))
+    stages.command("sim", &mut sim::command(&["--seeds".to_owned(), seeds.to_owned()]))?;
+    if depth == Depth::Full {
+        // The trial is tried: it must find the bugs that are planted.
+        stages.command("planted", &mut sim::command(&["--planted".to_owned()]))?;
+    }
+    Ok(())
 }
 
 fn documentation(stages: &mut Stages, cluster: &Cluster) -> Result<()> {

@@ -302,7 +302,7 @@ impl Driver {
     }
 
     fn drive(&mut self, claimed: Claimed) {
-        self.time.observe(claimed.now);
+        self.time.has_passed(claimed.now);
         let hot = self.hot.take(&claimed);
         let Claimed { run, fence, generation, next, workflow, version, parent, tries, .. } = claimed;
         let suspect = tries >= TRIES_ALONE;

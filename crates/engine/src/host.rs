@@ -3,6 +3,8 @@
 //! Everything else in this crate gets these from a [`Host`], so that the same loops run on Tokio and real threads, and on
 //! one thread with a clock that only moves when it is told to.
 
+#[cfg(test)]
+mod tests;
 mod threads;
 
 use std::fmt;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use outlast_core::time::{Timestamp, millis};
+use outlast_core::time::Timestamp;
 use tokio::runtime::Handle;
 
 pub(crate) use threads::Threads;
@@ -47,10 +49,14 @@ pub(crate) trait Host: Send + Sync {
     }
 }
 
-/// Engine time: the host's clock plus the offset of the store's last reply.
+/// Engine time: the host's clock, and how far the store's was ahead of it by its replies.
+///
+/// A reply says what the store's clock showed while it was asked, maybe long before the reply came. So each one is a lower
+/// bound, the highest one counts, and only a reply that cannot be true of the clock as it was believed to be lowers it:
+/// that clock was set back. Hence engine time is never ahead of the store's, and never behind what the store has said.
 pub(crate) struct Time {
     host: Arc<dyn Host>,
-    /// Store time minus host time, in milliseconds.
+    /// Store time minus host time, in nanoseconds.
     offset: AtomicI64,
     /// An instant the store's clock has certainly passed.
     passed: AtomicI64,
@@ -61,17 +67,36 @@ impl Time {
         Time { host, offset: AtomicI64::new(0), passed: AtomicI64::new(i64::MIN) }
     }
 
-    /// Learns the store's time from a reply.
-    pub(crate) fn observe(&self, now: Timestamp) {
-        let elapsed = millis(self.host.elapsed());
-        self.offset.store(now.as_millis().saturating_sub(elapsed), Ordering::Relaxed);
+    /// When something is asked, for [`Time::observe`].
+    pub(crate) fn asked(&self) -> Asked {
+        Asked(nanos(self.host.elapsed()))
+    }
+
+    /// Learns the store's time from the reply to something that was asked.
+    pub(crate) fn observe(&self, Asked(asked): Asked, now: Timestamp) {
+        let most = of_store(now).saturating_add(NANOS_PER_MILLI - 1).saturating_sub(asked);
+        let sample = self.sample(now);
+        let learn = |offset| Some(if sample > offset || most < offset { sample } else { offset });
+        // It always learns something.
+        let _ = self.offset.fetch_update(Ordering::Relaxed, Ordering::Relaxed, learn);
         self.passed.fetch_max(now.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Learns that the store's clock has shown this.
+    pub(crate) fn has_passed(&self, at: Timestamp) {
+        self.offset.fetch_max(self.sample(at), Ordering::Relaxed);
+        self.passed.fetch_max(at.as_millis(), Ordering::Relaxed);
+    }
+
+    /// The least that the store's clock is ahead, if it shows this, or showed it.
+    fn sample(&self, shown: Timestamp) -> i64 {
+        of_store(shown).saturating_sub(nanos(self.host.elapsed()))
     }
 
     /// The store's time, as far as it can be told from here.
     pub(crate) fn now(&self) -> Timestamp {
-        let elapsed = i64::try_from(self.host.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(elapsed.saturating_add(self.offset.load(Ordering::Relaxed)))
+        let now = nanos(self.host.elapsed()).saturating_add(self.offset.load(Ordering::Relaxed));
+        Timestamp::from_millis(now.div_euclid(NANOS_PER_MILLI))
     }
 
     /// An instant the store's clock has certainly passed.
@@ -81,13 +106,27 @@ impl Time {
 
     /// When it will be `at`, by the host's clock.
     pub(crate) fn instant(&self, at: Timestamp) -> Duration {
-        let host = at.as_millis().saturating_sub(self.offset.load(Ordering::Relaxed));
-        Duration::from_millis(u64::try_from(host).unwrap_or(0))
+        let host = of_store(at).saturating_sub(self.offset.load(Ordering::Relaxed));
+        Duration::from_nanos(u64::try_from(host).unwrap_or(0))
     }
 
     pub(crate) fn host(&self) -> &Arc<dyn Host> {
         &self.host
     }
+}
+
+/// When something was asked, by the host's clock, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked(i64);
+
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+fn nanos(elapsed: Duration) -> i64 {
+    i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX)
+}
+
+fn of_store(at: Timestamp) -> i64 {
+    at.as_millis().saturating_mul(NANOS_PER_MILLI)
 }
 
 impl fmt::Debug for Time {

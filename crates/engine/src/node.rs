@@ -205,8 +205,9 @@ impl Node {
     async fn sweep(&self) -> Result<(), StoreError> {
         loop {
             self.board.clear_due();
+            let asked = self.time.asked();
             let swept = self.store.sweep(SWEEP_BATCH_MAX).await?;
-            self.time.observe(swept.now);
+            self.time.observe(asked, swept.now);
             if let Some(next) = swept.next_due {
                 self.board.remember_due(next);
             }

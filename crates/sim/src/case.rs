@@ -97,6 +97,15 @@ pub enum Act {
         /// Yes or no; a callback that is told no fails.
         yes: bool,
     },
+    /// Answers a question a second time, or after it was closed: one that was open at some time.
+    AnswerAgain {
+        /// Which run.
+        run: usize,
+        /// Which of those that were ever seen.
+        nth: u64,
+        /// Yes or no.
+        yes: bool,
+    },
     /// Gives a sign of life for every open callback.
     Heartbeat(usize),
     /// Asks a run to stop.
@@ -190,8 +199,18 @@ pub enum Fault {
         process: usize,
         /// How many calls pass before.
         skip: u64,
+        /// Only calls of this kind count; none for all.
+        #[serde(default)]
+        of: Option<Aim>,
         /// In which way.
         fails: Fails,
+    },
+    /// The bodies of a run kill their process as soon as they begin.
+    Poison {
+        /// Which run.
+        run: usize,
+        /// How often.
+        times: u32,
     },
     /// A run's journal cannot be read.
     Damage {
@@ -200,6 +219,34 @@ pub enum Fault {
         /// For so many milliseconds.
         long: u64,
     },
+}
+
+/// Calls that can be aimed at: those between which something can be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each is named as the call is")]
+pub enum Aim {
+    Claim,
+    Commit,
+    Deliver,
+    Load,
+    Release,
+    Resolve,
+    Take,
+}
+
+impl Aim {
+    /// The call's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Aim::Claim => "claim",
+            Aim::Commit => "commit",
+            Aim::Deliver => "deliver",
+            Aim::Load => "load",
+            Aim::Release => "release",
+            Aim::Resolve => "resolve",
+            Aim::Take => "take",
+        }
+    }
 }
 
 /// In which way one call fails.
@@ -213,6 +260,11 @@ pub enum Fails {
     AppliedInDoubt,
     /// Applied, and the process dies before it learns so.
     AppliedThenCrash,
+    /// Sent, and then the process dies; it arrives when another one may have taken over.
+    SentThenCrash {
+        /// Milliseconds before it reaches the store.
+        before: u64,
+    },
     /// Applied, late, and answered later.
     Late {
         /// Milliseconds before it reaches the store.
@@ -243,12 +295,14 @@ impl Fault {
             Fault::WakesDoubled { .. } => "wakes doubled",
             Fault::Full { .. } => "full disk",
             Fault::Cut { .. } => "cut off",
+            Fault::Poison { .. } => "poison",
             Fault::Damage { .. } => "damaged run",
             Fault::Call { fails, .. } => match fails {
                 Fails::Refused => "call refused",
                 Fails::NotAppliedInDoubt => "call not applied, in doubt",
                 Fails::AppliedInDoubt => "call applied, in doubt",
                 Fails::AppliedThenCrash => "call applied, then crash",
+                Fails::SentThenCrash { .. } => "call sent, then crash",
                 Fails::Late { .. } => "call late",
                 Fails::Hangs { .. } => "call hangs",
             },
@@ -256,7 +310,7 @@ impl Fault {
     }
 
     /// Every kind there is: a suite in which one of them never landed has shown nothing about it.
-    pub const KINDS: [&'static str; 17] = [
+    pub const KINDS: [&'static str; 19] = [
         "crash",
         "power cut",
         "freeze",
@@ -267,11 +321,13 @@ impl Fault {
         "wakes doubled",
         "full disk",
         "cut off",
+        "poison",
         "damaged run",
         "call refused",
         "call not applied, in doubt",
         "call applied, in doubt",
         "call applied, then crash",
+        "call sent, then crash",
         "call late",
         "call hangs",
     ];
@@ -286,6 +342,7 @@ impl Act {
             Act::SignalWithStart { .. } => "signal with start",
             Act::Signal { .. } => "signal",
             Act::Answer { .. } => "answer",
+            Act::AnswerAgain { .. } => "answer again",
             Act::Heartbeat(_) => "heartbeat",
             Act::Cancel(_) => "cancel",
             Act::Terminate(_) => "terminate",
@@ -298,12 +355,13 @@ impl Act {
     }
 
     /// Every kind there is.
-    pub const KINDS: [&'static str; 13] = [
+    pub const KINDS: [&'static str; 14] = [
         "start",
         "start with another input",
         "signal with start",
         "signal",
         "answer",
+        "answer again",
         "heartbeat",
         "cancel",
         "terminate",
@@ -322,6 +380,7 @@ impl Act {
             | Act::SignalWithStart { run, .. }
             | Act::Signal { run, .. }
             | Act::Answer { run, .. }
+            | Act::AnswerAgain { run, .. }
             | Act::Heartbeat(run)
             | Act::Cancel(run)
             | Act::Terminate(run)

@@ -1,5 +1,7 @@
 //! Clients: they do what the case says through an engine that drives nothing, and write down what they were told.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,9 +20,12 @@ pub(crate) struct Client {
     pub(crate) engine: Engine,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) world: Rc<World>,
+    /// Questions that were open when somebody looked, by run.
+    pub(crate) seen: Rc<RefCell<BTreeMap<String, Vec<Open>>>>,
 }
 
 /// An approval or a callback that waits for an answer.
+#[derive(Clone, PartialEq)]
 pub(crate) struct Open {
     key: String,
     kind: WaitKind,
@@ -56,6 +61,14 @@ impl Client {
                 if let Some(nth) = nth.checked_rem(open.len() as u64) {
                     let open = &open[usize::try_from(nth).unwrap_or(0)];
                     self.answer(&run, open, *yes, &format!("answer-{number}")).await;
+                }
+            }
+            Act::AnswerAgain { nth, yes, .. } => {
+                self.open(&run).await;
+                let seen = self.seen.borrow().get(&id).cloned().unwrap_or_default();
+                if let Some(nth) = nth.checked_rem(seen.len() as u64) {
+                    let question = &seen[usize::try_from(nth).unwrap_or(0)];
+                    self.answer(&run, question, *yes, &format!("answer-{number}")).await;
                 }
             }
             Act::Heartbeat(_) => self.heartbeat(&run).await,
@@ -103,7 +116,11 @@ impl Client {
             }
             _ => None,
         });
-        open.collect()
+        let open: Vec<Open> = open.collect();
+        let mut seen = self.seen.borrow_mut();
+        let seen = seen.entry(run.id().to_string()).or_default();
+        seen.extend(open.iter().filter(|open| !seen.contains(open)).cloned().collect::<Vec<_>>());
+        open
     }
 
     pub(crate) async fn answer(&self, run: &RunHandle, open: &Open, yes: bool, id: &str) {

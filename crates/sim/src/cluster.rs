@@ -66,7 +66,7 @@ impl Cluster {
         self.places.borrow_mut().push(client);
         // Nothing has gone wrong yet.
         let engine = engine.start().await.expect("the client's engine starts");
-        Client { engine, ledger: Arc::clone(&self.ledger), world: Rc::clone(&self.world) }
+        Client { engine, ledger: Arc::clone(&self.ledger), world: Rc::clone(&self.world), seen: Rc::default() }
     }
 
     fn place(&self, number: usize, name: String) -> Place {
@@ -165,6 +165,11 @@ impl Cluster {
         }
     }
 
+    /// The place of the process with this name.
+    pub(crate) fn number_of(&self, name: &str) -> Option<usize> {
+        self.places.borrow().iter().position(|place| place.name == name)
+    }
+
     /// Does something to a process that lives.
     pub(crate) fn with(&self, number: usize, act: impl FnOnce(&Process)) -> bool {
         let places = self.places.borrow();
@@ -198,6 +203,7 @@ impl Cluster {
             faults.set_wakes(Wakes::Heard);
         });
         self.watch.repair_all();
+        self.ledger.end_poison();
         for number in 0..self.case.options.processes {
             self.revive(number, false).await;
         }

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::case::{Act, Case, Fails, Fault, Options, Programs, Timed};
+use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Timed};
 use crate::chance::Chance;
 use crate::tree::{Needs, Tree, grow, needs};
 
@@ -59,7 +59,14 @@ fn acts(chance: &mut Chance, runs: &[Tree]) -> Vec<Timed<Act>> {
         }
         for _ in 0..needed.answers + chance.below(2) {
             let what = Act::Answer { run, nth: chance.below(3), yes: !chance.one_in(4) };
-            acts.push(Timed { at: moment(chance, begin), what });
+            let at = moment(chance, begin);
+            acts.push(Timed { at, what });
+            if chance.one_in(3) {
+                // At once, before the first was read, or when nobody asks any more.
+                let later = *chance.pick(&[1, 50, 400, 10_000]);
+                let what = Act::AnswerAgain { run, nth: chance.below(3), yes: chance.one_in(2) };
+                acts.push(Timed { at: at + chance.below(later), what });
+            }
         }
         if needed.answers > 0 && chance.one_in(3) {
             acts.push(Timed { at: moment(chance, begin), what: Act::Heartbeat(run) });
@@ -118,6 +125,17 @@ fn controls(chance: &mut Chance, run: usize, begin: u64, acts: &mut Vec<Timed<Ac
     add(chance, 6, Act::Fork { run, part });
     add(chance, 4, Act::Explain(run));
     add(chance, 10, Act::Delete(run));
+    hasty(chance, run, begin, acts);
+}
+
+/// Sometimes a pause is taken back before it has begun, by a resume or a cancellation.
+fn hasty(chance: &mut Chance, run: usize, begin: u64, acts: &mut Vec<Timed<Act>>) {
+    if chance.one_in(8) {
+        let at = moment(chance, begin);
+        let back = if chance.one_in(4) { Act::Cancel(run) } else { Act::Resume(run) };
+        acts.push(Timed { at, what: Act::Pause(run) });
+        acts.push(Timed { at: at + chance.below(120), what: back });
+    }
 }
 
 /// Some time while things go wrong; often soon, when most happens.
@@ -145,7 +163,7 @@ fn faults(chance: &mut Chance, processes: usize, runs: usize) -> Vec<Timed<Fault
     faults
 }
 
-const KINDS: u64 = 15;
+const KINDS: u64 = 16;
 
 fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault {
     let engine = |chance: &mut Chance| usize::try_from(chance.below(processes as u64)).unwrap_or(0);
@@ -168,13 +186,20 @@ fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault
             let run = usize::try_from(chance.below(runs as u64)).unwrap_or(0);
             Fault::Damage { run, long: chance.between(1_000, 60_000) }
         }
-        11 => call(chance, anybody, &[Fails::Refused, Fails::NotAppliedInDoubt]),
-        12 => call(chance, anybody, &[Fails::AppliedInDoubt]),
-        13 => Fault::PowerCut { back: *chance.pick(&[0, 500, 20_000]) },
+        11 => {
+            let run = usize::try_from(chance.below(runs as u64)).unwrap_or(0);
+            // Fewer than after which it would be parked.
+            Fault::Poison { run, times: u32::try_from(chance.between(1, 6)).unwrap_or(1) }
+        }
+        12 => call(chance, anybody, &[Fails::Refused, Fails::NotAppliedInDoubt]),
+        13 => call(chance, anybody, &[Fails::AppliedInDoubt]),
+        14 => Fault::PowerCut { back: *chance.pick(&[0, 500, 20_000]) },
         _ => {
             let (before, after) = (chance.below(12_000), chance.below(12_000));
             let (long, applied) = (*chance.pick(&[2_000, 20_000, 45_000]), chance.one_in(2));
-            let fails = [Fails::Late { before, after }, Fails::Hangs { long, applied }, Fails::AppliedThenCrash];
+            let sent = Fails::SentThenCrash { before: chance.between(100, 8_000) };
+            let late = Fails::Late { before, after };
+            let fails = [late, Fails::Hangs { long, applied }, Fails::AppliedThenCrash, sent];
             call(chance, engine, &fails)
         }
     }
@@ -183,7 +208,23 @@ fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault
 fn call(chance: &mut Chance, process: impl Fn(&mut Chance) -> usize, fails: &[Fails]) -> Fault {
     // Most of what matters happens within the first calls after something else did.
     let skip = if chance.one_in(3) { chance.below(60) } else { chance.below(12) };
-    Fault::Call { process: process(chance), skip, fails: *chance.pick(fails) }
+    let (process, fails) = (process(chance), *chance.pick(fails));
+    if chance.one_in(2) {
+        return Fault::Call { process, skip, of: None, fails };
+    }
+    // Most calls are looks around: those that matter are rarely hit by counting.
+    let aims = [
+        Aim::Claim,
+        Aim::Commit,
+        Aim::Commit,
+        Aim::Deliver,
+        Aim::Load,
+        Aim::Load,
+        Aim::Release,
+        Aim::Resolve,
+        Aim::Take,
+    ];
+    Fault::Call { process, skip: skip / 6, of: Some(*chance.pick(&aims)), fails }
 }
 
 #[cfg(test)]

@@ -117,7 +117,9 @@ fn is_calm(case: &Case) -> bool {
 fn slack(case: &Case) -> Option<u64> {
     let wild = case.faults.iter().any(|fault| match fault.what {
         Fault::Jump { .. } | Fault::Freeze { .. } | Fault::Cut { .. } => true,
-        Fault::Call { fails, .. } => matches!(fails, Fails::Late { .. } | Fails::Hangs { .. }),
+        Fault::Call { fails, .. } => {
+            matches!(fails, Fails::Late { .. } | Fails::Hangs { .. } | Fails::SentThenCrash { .. })
+        }
         _ => false,
     });
     // A tenth of what passes between two looks at the store's clock, and what calls take.

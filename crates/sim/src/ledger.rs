@@ -66,6 +66,10 @@ struct Seen {
     policies: BTreeMap<Place, Policy>,
     asks: Vec<Ask>,
     lines: Vec<(u64, String)>,
+    /// Runs whose bodies kill their process, and how often still.
+    poison: BTreeMap<String, u32>,
+    /// Processes that are dying of it.
+    poisoned: Vec<String>,
 }
 
 /// Something happened, here or at the watch: its place among everything. A case has one thread, and so one order.
@@ -92,6 +96,35 @@ impl Ledger {
     /// A body began.
     pub fn body(&self, body: Body) {
         self.seen().bodies.push(Witnessed { body, process: self.process.clone(), tick: tick() });
+    }
+
+    /// From now on bodies of a run kill their process, so often.
+    pub(crate) fn poison(&self, run: &str, times: u32) {
+        self.seen().poison.insert(run.to_owned(), times);
+    }
+
+    /// Whether bodies of a run kill their process.
+    pub(crate) fn is_poisonous(&self, run: &str) -> bool {
+        self.seen().poison.get(run).is_some_and(|times| *times > 0)
+    }
+
+    /// A body of the run has begun: whether that kills its process.
+    pub(crate) fn kills(&self, run: &str) -> bool {
+        let mut seen = self.seen();
+        let Some(times) = seen.poison.get_mut(run).filter(|times| **times > 0) else { return false };
+        *times -= 1;
+        seen.poisoned.push(self.process.clone());
+        true
+    }
+
+    /// No body kills its process any more.
+    pub(crate) fn end_poison(&self) {
+        self.seen().poison.clear();
+    }
+
+    /// The processes that must die now.
+    pub(crate) fn take_poisoned(&self) -> Vec<String> {
+        std::mem::take(&mut self.seen().poisoned)
     }
 
     /// What is said about the attempts at an operation. Saying it again changes nothing.

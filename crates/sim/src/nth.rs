@@ -1,4 +1,4 @@
-//! Every call to the store, made to fail once, in three ways.
+//! Every call to the store, made to fail once, in five ways.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -10,8 +10,15 @@ use crate::oracle::Violation;
 use crate::play::{Verdict, play};
 use crate::scenarios::{Scenario, all};
 
-/// The three ways.
-const WAYS: [Fails; 3] = [Fails::Refused, Fails::AppliedInDoubt, Fails::AppliedThenCrash];
+/// The five ways. What is late is late enough for others to come in between, and not so late that the process looks
+/// around again meanwhile; what is sent before a crash arrives when another process is under way.
+const WAYS: [Fails; 5] = [
+    Fails::Refused,
+    Fails::AppliedInDoubt,
+    Fails::Late { before: 700, after: 0 },
+    Fails::AppliedThenCrash,
+    Fails::SentThenCrash { before: 4_000 },
+];
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -30,17 +37,20 @@ impl fmt::Display for Looped {
     }
 }
 
-/// Plays every scenario with every call failing in every way.
-pub fn every_call(threads: usize) -> Looped {
+/// Plays every scenario with every call failing in every way, until so many have failed.
+pub fn every_call(threads: usize, failures_max: usize) -> Looped {
     let scenarios = all();
     let next = AtomicUsize::new(0);
     let looped = Mutex::new(Looped { scenarios: scenarios.len(), ..Looped::default() });
+    let lock = || looped.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while lock().failures.len() < failures_max
+                    && let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed))
+                {
                     let (failed_calls, failures) = one(scenario);
-                    let mut looped = looped.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut looped = lock();
                     looped.failed_calls += failed_calls;
                     looped.failures.extend(failures);
                 }
@@ -50,24 +60,49 @@ pub fn every_call(threads: usize) -> Looped {
     looped.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The first scenario that breaks a promise although nothing goes wrong, and how many were played until then.
+pub fn undisturbed() -> (u64, Option<(Case, Verdict)>) {
+    let mut played = 0;
+    for scenario in all() {
+        played += 1;
+        if let Some(failed) = calm(&scenario).err() {
+            return (played, Some(*failed));
+        }
+    }
+    (played, None)
+}
+
+/// The scenario with nothing going wrong, and how many calls that takes.
+fn calm(scenario: &Scenario) -> Result<(Case, u64), Box<(Case, Verdict)>> {
+    let case = scenario.case();
+    let verdict = play(&case);
+    if verdict.violations.is_empty() {
+        Ok((case, verdict.tally.calls))
+    } else {
+        Err(Box::new((case, named(scenario, verdict))))
+    }
+}
+
 /// One scenario; the first case that breaks a promise ends it.
 fn one(scenario: &Scenario) -> (u64, Option<(Case, Verdict)>) {
-    let calm = scenario.case();
-    let verdict = play(&calm);
-    if !verdict.violations.is_empty() {
-        return (0, Some((calm, named(scenario, verdict))));
-    }
+    let (calm, calls) = match calm(scenario) {
+        Ok(calm) => calm,
+        Err(failed) => return (0, Some(*failed)),
+    };
     let mut failed = 0;
     // The engine, and the client behind it.
     for process in [0, 1] {
         for fails in WAYS {
-            if process == 1 && fails == Fails::AppliedThenCrash {
+            let kills = matches!(fails, Fails::AppliedThenCrash | Fails::SentThenCrash { .. });
+            if process == 1 && kills {
                 continue;
             }
-            for skip in 0..verdict.tally.calls {
+            for skip in 0..calls {
                 let case = with_fault(&calm, process, skip, fails);
                 let verdict = play(&case);
-                if verdict.tally.faults.is_empty() && verdict.violations.is_empty() {
+                let has_landed =
+                    case.faults.last().is_some_and(|fault| verdict.tally.faults.contains_key(fault.what.kind()));
+                if !has_landed && verdict.violations.is_empty() {
                     // There is no such call any more.
                     break;
                 }
@@ -83,7 +118,7 @@ fn one(scenario: &Scenario) -> (u64, Option<(Case, Verdict)>) {
 
 fn with_fault(calm: &Case, process: usize, skip: u64, fails: Fails) -> Case {
     let mut case = calm.clone();
-    case.faults.push(Timed { at: 0, what: Fault::Call { process, skip, fails } });
+    case.faults.push(Timed { at: 0, what: Fault::Call { process, skip, of: None, fails } });
     case.options.programs = if skip.is_multiple_of(2) { Programs::Kept } else { Programs::Dropped };
     case
 }

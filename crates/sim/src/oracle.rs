@@ -9,6 +9,7 @@ mod children;
 mod replay;
 mod signals;
 mod standing;
+mod suspects;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,7 @@ use outlast_store::invariants::{RunState, World};
 pub use crate::violation::{Findings, Judge, TABLE, Violation};
 
 use crate::ledger::{Ask, Ledger, Place, Policy, Witnessed};
-use crate::watch::{Shadow, Watch};
+use crate::watch::{Shadow, TurnedDown, Watch};
 
 /// The invariants a suite must have looked at.
 pub const INVARIANTS: [u8; 18] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 22];
@@ -72,6 +73,7 @@ pub(crate) struct Evidence {
     pub(crate) damaged: BTreeSet<RunKey>,
     /// Whether the order of what arrived is known.
     pub(crate) ordered: bool,
+    pub(crate) turned_down: Vec<TurnedDown>,
     pub(crate) bodies: Vec<Witnessed>,
     pub(crate) policies: BTreeMap<Place, Policy>,
     pub(crate) asks: Vec<Ask>,
@@ -107,6 +109,7 @@ impl Evidence {
             told_to_stop: sight.told_to_stop.clone(),
             damaged: sight.ever_damaged.clone(),
             ordered: !sight.overlapped,
+            turned_down: sight.turned_down.clone(),
             bodies: ledger.witnessed(),
             policies: ledger.policies(),
             asks: ledger.asks(),
@@ -122,6 +125,7 @@ impl Evidence {
         asks::judge(self, findings);
         signals::judge(self, findings);
         children::judge(self, findings);
+        suspects::judge(self, findings);
     }
 
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&RunKey, &RunState)> {

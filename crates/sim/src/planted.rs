@@ -2,61 +2,127 @@
 #![expect(clippy::print_stdout, reason = "a command prints its report")]
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use outlast_core::planted::{BUGS, Bug, plant};
 
+use crate::corpus::{self, Kept};
 use crate::ground::Kind;
+use crate::play::{Verdict, play};
 use crate::{nth, suite};
 
-/// Cases that are played for one bug before it counts as not found.
+/// Random cases that are played first: most bugs need no more.
+const SEEDS_FIRST: u64 = 64;
+/// Random cases that are played for one bug before it counts as not found.
 const SEEDS: u64 = 4_000;
 /// At most so many may be missed.
 const MISSED_MAX: usize = 1;
 
+/// How a bug was found.
+struct Found {
+    suite: &'static str,
+    /// The seed, the scenario or the kept case.
+    with: String,
+    /// Cases that suite had played by then.
+    played: u64,
+    /// What was broken.
+    broken: String,
+}
+
 /// Hunts one bug, or all of them; whether enough of them were found.
+#[expect(clippy::disallowed_methods, reason = "how long a hunt takes is measured in real time")]
 pub fn hunt(name: Option<&str>, threads: usize) -> bool {
     let chosen: Vec<&Bug> = BUGS.iter().filter(|bug| name.is_none_or(|name| bug.name == name)).collect();
     if chosen.is_empty() {
         println!("no bug is named {:?}; there are: {}", name.unwrap_or(""), names());
         return false;
     }
-    let mut missed = Vec::new();
-    let mut by_suite: BTreeMap<&str, usize> = BTreeMap::new();
-    for bug in &chosen {
+    let begun = Instant::now();
+    let mut hunted: Vec<(&Bug, Option<Found>, Duration)> = Vec::new();
+    for bug in chosen {
         // It is in the table.
         let _ = plant(Some(bug.name));
-        match find(threads) {
-            Some((suite, how)) => {
-                *by_suite.entry(suite).or_default() += 1;
-                println!("{:<34} found by {suite:<10} {how}", bug.name);
-            }
-            None => {
-                println!("{:<34} NOT FOUND ({})", bug.name, bug.what);
-                missed.push(bug.name);
-            }
+        let begun = Instant::now();
+        let found = find(threads);
+        if let Some(found) = &found {
+            println!("{}: {}", bug.name, found.broken);
         }
+        hunted.push((bug, found, begun.elapsed()));
     }
     let _ = plant(None);
-    let found = chosen.len() - missed.len();
-    println!("{found} of {} planted bugs found: {by_suite:?}", chosen.len());
-    missed.len() <= if name.is_some() { 0 } else { MISSED_MAX }
+    let missed = table(&hunted);
+    println!("in {:.1} s", begun.elapsed().as_secs_f64());
+    missed <= if name.is_some() { 0 } else { MISSED_MAX }
 }
 
-/// Which suite finds the bug that is at work, and what it says.
-fn find(threads: usize) -> Option<(&'static str, String)> {
-    let report = suite::random(&Kind::Memory, 0..SEEDS, threads, suite::Limits { time: None, failures: 1 });
+/// Prints who found what; how many were missed.
+fn table(hunted: &[(&Bug, Option<Found>, Duration)]) -> usize {
+    let mut by_suite: BTreeMap<&str, usize> = BTreeMap::new();
+    println!("\n{:<34} {:<22} {:<12} {:>6} {:>7}  with", "bug", "family", "suite", "cases", "seconds");
+    for (bug, found, took) in hunted {
+        let (suite, played, with) = match found {
+            Some(Found { suite, with, played, .. }) => (*suite, played.to_string(), with.as_str()),
+            None => ("NOT FOUND", "-".to_owned(), bug.what),
+        };
+        println!("{:<34} {:<22} {suite:<12} {played:>6} {:>7.2}  {with}", bug.name, bug.family, took.as_secs_f64());
+        if found.is_some() {
+            *by_suite.entry(suite).or_default() += 1;
+        }
+    }
+    let found: usize = by_suite.values().sum();
+    println!("{found} of {} planted bugs found: {by_suite:?}", hunted.len());
+    hunted.len() - found
+}
+
+/// Which suite finds the bug that is at work, and how. The quick ones come first.
+fn find(threads: usize) -> Option<Found> {
+    kept()
+        .or_else(|| random(0..SEEDS_FIRST, threads))
+        .or_else(undisturbed)
+        .or_else(|| every_call(threads))
+        .or_else(|| random(SEEDS_FIRST..SEEDS, threads))
+}
+
+fn kept() -> Option<Found> {
+    let cases = corpus::read().unwrap_or_default();
+    cases.iter().zip(1..).find_map(|((name, Kept { case, .. }), played)| {
+        Some(Found { suite: "corpus", with: name.clone(), played, broken: broken(&play(case))? })
+    })
+}
+
+fn undisturbed() -> Option<Found> {
+    let (played, failed) = nth::undisturbed();
+    let broken = broken(&failed?.1)?;
+    Some(Found { suite: "scenarios", with: scenario_of(&broken), played, broken })
+}
+
+fn every_call(threads: usize) -> Option<Found> {
+    let looped = nth::every_call(threads, 1);
+    let broken = broken(&looped.failures.first()?.1)?;
+    Some(Found { suite: "every call", with: scenario_of(&broken), played: looped.failed_calls, broken })
+}
+
+fn random(seeds: std::ops::Range<u64>, threads: usize) -> Option<Found> {
+    let report = suite::random(&Kind::Memory, seeds, threads, suite::Limits { time: None, failures: 1 });
     if let Some((case, verdict)) = report.failures.first() {
-        let broken = verdict.violations.first()?;
-        let text: String = broken.text.lines().next().unwrap_or("").chars().take(140).collect();
-        return Some(("random", format!("seed {}, invariant {}: {text}", case.seed, broken.invariant)));
+        let (with, played) = (format!("seed {}", case.seed), case.seed + 1);
+        return Some(Found { suite: "random", with, played, broken: broken(verdict)? });
     }
-    if let Some(seed) = report.fickle.first() {
-        return Some(("twice", format!("seed {seed} does not do the same twice")));
-    }
-    let looped = nth::every_call(threads);
-    let (_, verdict) = looped.failures.first()?;
+    let seed = report.fickle.first()?;
+    let broken = format!("seed {seed} does not do the same twice");
+    Some(Found { suite: "twice", with: format!("seed {seed}"), played: seed + 1, broken })
+}
+
+/// What a verdict says first, on one line.
+fn broken(verdict: &Verdict) -> Option<String> {
     let broken = verdict.violations.first()?;
-    Some(("nth call", format!("invariant {}: {}", broken.invariant, broken.text.lines().next().unwrap_or(""))))
+    let text: String = broken.text.lines().next().unwrap_or("").chars().take(160).collect();
+    Some(format!("invariant {}: {text}", broken.invariant))
+}
+
+/// The scenario a finding begins with.
+fn scenario_of(broken: &str) -> String {
+    broken.split(": ").nth(1).unwrap_or("").to_owned()
 }
 
 fn names() -> String {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::case::{Act, Case, Options, Programs, Timed};
+use crate::case::{Act, Case, Fault, Options, Programs, Timed};
 use crate::tree::{Batch, Call, Child, Group, How, Kin, Last, Made, Tree, Wait, Work};
 use outlast::ClosePolicy;
 
@@ -10,16 +10,18 @@ use outlast::ClosePolicy;
 pub struct Scenario {
     /// What it is about.
     pub name: &'static str,
-    /// What the run does.
-    pub tree: Tree,
-    /// What clients do, beside starting it.
+    /// What the runs do.
+    pub runs: Vec<Tree>,
+    /// What clients do, beside starting them.
     pub acts: Vec<Timed<Act>>,
+    /// What goes wrong, beside one call.
+    pub faults: Vec<Timed<Fault>>,
 }
 
 impl Scenario {
-    /// The scenario as a case without faults.
+    /// The scenario as a case.
     pub fn case(&self) -> Case {
-        let start = Timed { at: 0, what: Act::Start(0) };
+        let starts = (0..self.runs.len()).map(|run| Timed { at: 0, what: Act::Start(run) });
         let options = Options {
             processes: 1,
             lease: 5_000,
@@ -29,17 +31,21 @@ impl Scenario {
             drift: vec![0],
             runs_max: 100,
         };
-        let acts = std::iter::once(start).chain(self.acts.iter().cloned()).collect();
-        Case { seed: 1, options, runs: vec![self.tree.clone()], acts, faults: Vec::new() }
+        let acts = starts.chain(self.acts.iter().cloned()).collect();
+        Case { seed: 1, options, runs: self.runs.clone(), acts, faults: self.faults.clone() }
     }
 }
 
 fn scenario(name: &'static str, tree: Tree, acts: Vec<Timed<Act>>) -> Scenario {
-    Scenario { name, tree, acts }
+    Scenario { name, runs: vec![tree], acts, faults: Vec::new() }
 }
 
 fn step() -> Tree {
     Tree::Step(Work { attempts: 1, takes: Some(0), ..Work::default() })
+}
+
+fn slow(takes: u64) -> Tree {
+    Tree::Step(Work { attempts: 1, takes: Some(takes), ..Work::default() })
 }
 
 fn flaky(fails: u32, attempts: u32) -> Tree {
@@ -74,6 +80,11 @@ fn child(tree: Tree, how: Kin, close: Option<ClosePolicy>) -> Tree {
     Tree::Child(Child { tree: Box::new(tree), how, close })
 }
 
+/// Something that is started and that nobody awaits.
+fn left(tree: Tree) -> Tree {
+    Tree::Started { first: Box::new(tree), meanwhile: Box::new(step()), last: Last::Leave }
+}
+
 fn caught(tree: Tree) -> Tree {
     Tree::Try(Box::new(tree))
 }
@@ -91,29 +102,35 @@ fn signal(at: u64, name: &str, number: u32) -> Timed<Act> {
     Timed { at, what: Act::Signal { run: 0, name: name.to_owned(), payload, id } }
 }
 
+fn again() -> Act {
+    Act::AnswerAgain { run: 0, nth: 0, yes: false }
+}
+
 fn answer(at: u64, yes: bool) -> Timed<Act> {
     Timed { at, what: Act::Answer { run: 0, nth: 0, yes } }
 }
 
 /// Every scenario.
 pub fn all() -> Vec<Scenario> {
-    let mut all = plain();
+    let mut all = controls();
     all.extend(answers());
-    all.extend(together());
+    all.extend(plain());
     all.extend(families());
-    all.extend(controls());
+    all.extend(troubled());
+    all.extend(together());
     all
 }
 
 fn plain() -> Vec<Scenario> {
-    let careful = Work { attempts: 1, at_most_once: true, takes: Some(300), ..Work::default() };
-    let slow = Work { attempts: 2, takes: None, timeout: Some(500), delay: 100, ..Work::default() };
+    let careful = Work { attempts: 1, at_most_once: true, takes: Some(2_500), ..Work::default() };
+    let endless = Work { attempts: 2, takes: None, timeout: Some(500), delay: 100, ..Work::default() };
     vec![
         scenario("three steps", seq(vec![step(), step(), step()]), vec![]),
         scenario("a step that is tried again", flaky(2, 4), vec![]),
         scenario("a step that fails for good", caught(flaky(9, 2)), vec![]),
         scenario("a step that runs at most once", caught(Tree::Step(careful)), vec![]),
-        scenario("a step that takes too long", caught(Tree::Step(slow)), vec![]),
+        scenario("a step that takes too long", caught(Tree::Step(endless)), vec![]),
+        scenario("slow steps", seq(vec![slow(3_000), slow(3_000)]), vec![]),
         scenario("sleeps between steps", seq(vec![step(), nap(), step(), nap(), step()]), vec![]),
         scenario("time and chance", seq(vec![Tree::Now, Tree::Uuid, Tree::Random, nap(), Tree::Now]), vec![]),
         scenario("a condition", Tree::Condition { not: 2, checks: 5, fails: 0, panics: false }, vec![]),
@@ -131,7 +148,27 @@ fn answers() -> Vec<Scenario> {
         ),
         scenario("a wait that is late", seq(vec![wait("a", Some(500)), step()]), vec![signal(5_000, "a", 1)]),
         scenario("a decision", seq(vec![Tree::Approve(None), step()]), vec![answer(1_500, true), answer(1_600, false)]),
-        scenario("a decision that is late", Tree::Approve(Some(700)), vec![answer(4_000, true)]),
+        scenario(
+            "a signal while a step runs",
+            seq(vec![slow(5_000), wait("a", None), wait("a", None)]),
+            // The second comes between two looks around, in the middle of a call that is late.
+            vec![signal(900, "a", 1), signal(1_500, "a", 2)],
+        ),
+        scenario(
+            "a decision against a step",
+            group(How::Race, Made::Started, vec![Tree::Approve(None), slow(2_000)]),
+            vec![answer(2_600, true)],
+        ),
+        scenario(
+            "a decision that is late",
+            seq(vec![Tree::Approve(Some(700)), slow(8_000)]),
+            vec![at(500, again()), at(4_000, again())],
+        ),
+        scenario(
+            "two decisions",
+            seq(vec![slow(2_000), Tree::Approve(None), slow(500)]),
+            vec![answer(3_000, true), at(3_000, again()), at(3_500, again())],
+        ),
         scenario("a callback", callback(true, None), vec![answer(2_500, true)]),
         scenario("a callback that fails", caught(callback(false, None)), vec![answer(2_500, false)]),
         scenario("a callback that is late", caught(callback(true, Some(600))), vec![]),
@@ -191,6 +228,28 @@ fn families() -> Vec<Scenario> {
             vec![],
         ),
         scenario(
+            "a child of an earlier generation",
+            seq(vec![
+                child(seq(vec![nap(), step()]), Kin::Left, Some(ClosePolicy::Abandon)),
+                Tree::Renew(Box::new(seq(vec![Tree::Sleep(4_000), step()]))),
+            ]),
+            vec![],
+        ),
+        scenario(
+            "a run that fails over its child",
+            seq(vec![child(patient(), Kin::Left, Some(ClosePolicy::Cancel)), Tree::Fail]),
+            vec![],
+        ),
+        scenario(
+            "a generation that leaves something open",
+            seq(vec![
+                left(Tree::Sleep(9_000)),
+                left(Tree::Approve(None)),
+                Tree::Renew(Box::new(seq(vec![nap(), step()]))),
+            ]),
+            vec![],
+        ),
+        scenario(
             "generations",
             seq(vec![wait("a", None), Tree::Renew(Box::new(seq(vec![step(), wait("a", None)])))]),
             vec![signal(10, "a", 1), signal(20, "a", 2)],
@@ -207,8 +266,45 @@ fn controls() -> Vec<Scenario> {
         scenario("a pause", long(), vec![at(1_300, Act::Pause(0)), at(6_000, Act::Resume(0))]),
         scenario("a pause that is stopped", long(), vec![at(1_300, Act::Pause(0)), at(6_000, Act::Cancel(0))]),
         scenario("a termination", child(long(), Kin::Awaited, None), vec![at(2_000, Act::Terminate(0))]),
+        scenario(
+            "a pause that is taken back",
+            slow(2_000),
+            vec![at(1_000, Act::Pause(0)), at(2_500, Act::Resume(0)), at(4_000, Act::Resume(0))],
+        ),
+        scenario(
+            "a pause that is taken back by a request to stop",
+            seq(vec![slow(2_000), nap()]),
+            vec![at(1_000, Act::Pause(0)), at(2_500, Act::Cancel(0))],
+        ),
         scenario("a fork", long(), vec![at(2_000, Act::Fork { run: 0, part: 600 })]),
+        scenario(
+            "a fork of a parent",
+            child(long(), Kin::Awaited, None),
+            vec![at(2_000, Act::Fork { run: 0, part: 1_000 })],
+        ),
         scenario("a deletion", step(), vec![at(3_000, Act::Delete(0))]),
+    ]
+}
+
+/// Those in which more goes wrong than one call.
+fn troubled() -> Vec<Scenario> {
+    let poison = Fault::Poison { run: 0, times: 4 };
+    let back = Fault::Jump { forward: false, by: 600_000 };
+    let naps = || seq(vec![slow(1_000), Tree::Sleep(2_000), slow(1_000), Tree::Sleep(2_000)]);
+    vec![
+        Scenario {
+            name: "a run that kills its process",
+            runs: vec![step(), slow(4_000)],
+            acts: vec![],
+            faults: vec![Timed { at: 0, what: poison }],
+        },
+        Scenario {
+            name: "a clock that goes back",
+            runs: vec![naps()],
+            // It does not go forward again before that.
+            acts: vec![at(12_000, Act::Explain(0))],
+            faults: vec![Timed { at: 500, what: back }],
+        },
     ]
 }
 
@@ -220,8 +316,8 @@ mod tests {
     fn there_are_enough_of_them_and_each_is_valid() {
         let all = all();
         assert!(all.len() >= 30, "{}", all.len());
-        for Scenario { name, tree, .. } in &all {
-            assert!(crate::tree::is_valid(tree), "{name}");
+        for Scenario { name, runs, .. } in &all {
+            assert!(runs.iter().all(crate::tree::is_valid), "{name}");
         }
     }
 }

@@ -129,9 +129,10 @@ pub fn random(ground: &ground::Kind, seeds: Range<u64>, threads: usize, limits: 
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
+                // A seed that was taken is played: so the smallest one that fails is found whoever is faster.
+                while !over(&lock(&report)) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end || over(&lock(&report)) {
+                    if seed >= seeds.end {
                         return;
                     }
                     one(ground, seed, &report);

@@ -11,6 +11,7 @@ mod sight;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use outlast_core::time::Timestamp;
 use outlast_store::{Clock, CommitError, Committed, MemoryStore, Store, StoreError};
 
 pub use shadow::{Arrival, Chapter, Entry, Holder, Parcel, Shadow};
-pub use sight::Sight;
+pub use sight::{Sight, TurnedDown};
 
 use crate::violation::Findings;
 use sight::Stand;
@@ -155,9 +156,12 @@ impl Watch {
     /// Judges the answers to commits.
     async fn committed(&self, commit: &Commit, answer: &Result<Committed, CommitError>, stand: Stand) {
         match answer {
-            Ok(committed) => self.sight().applied(commit, committed, stand),
+            Ok(committed) => self.applied(commit, committed, stand).await,
             Err(CommitError::Unknown(_)) => self.sight().lost_sight_of(&runs_of(commit)),
-            Err(CommitError::Fenced { .. } | CommitError::Conflict { .. } | CommitError::Rejected(_)) => {
+            Err(error @ (CommitError::Fenced { .. } | CommitError::Conflict { .. } | CommitError::Rejected(_))) => {
+                if matches!(error, CommitError::Rejected(_)) {
+                    self.sight().turned_down(commit);
+                }
                 // Only then does a look tell something: nobody else may have gone on meanwhile.
                 let begun = self.sight().begun;
                 if let (true, Ok(view)) = (stand.alone, self.inner().get(commit.run.clone()).await) {
@@ -168,6 +172,23 @@ impl Watch {
                 }
             }
             Err(CommitError::NotApplied(_)) => {}
+        }
+    }
+}
+
+impl Watch {
+    async fn applied(&self, commit: &Commit, committed: &Committed, stand: Stand) {
+        let (unread, begun) = {
+            let mut sight = self.sight();
+            sight.applied(commit, committed, stand);
+            (sight.left_unread(commit, stand), sight.begun)
+        };
+        let Some(unread) = unread else { return };
+        if let Ok(view) = self.inner().get(commit.run.clone()).await {
+            let mut sight = self.sight();
+            if sight.begun == begun {
+                sight.must_be_woken(commit, &unread, &view);
+            }
         }
     }
 }

@@ -111,7 +111,8 @@ impl Fork<'_> {
         let loaded = self.load(&view).await?;
         let token = |key: &Key| (inner.settings.token)(&run, Generation(0), key);
         // An engine that drives nothing may never have heard the store's clock.
-        inner.time.observe(inner.store()?.sweep(0).await?.now);
+        let asked = inner.time.asked();
+        inner.time.observe(asked, inner.store()?.sweep(0).await?.now);
         let Plan { history, timers, waits, reissued } = Plan::new(&Source {
             from: &view.run,
             generation: view.generation,

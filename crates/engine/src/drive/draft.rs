@@ -1,7 +1,7 @@
 //! The commit under construction.
 
 use outlast_core::commit::{
-    ClosedWait, Commit, Delivery, NewRun, NewTask, NewTimer, NewWait, Then, TimerKind, TimerRef,
+    CloseCause, ClosedWait, Commit, Delivery, NewRun, NewTask, NewTimer, NewWait, Then, TimerKind, TimerRef,
 };
 use outlast_core::event::Event;
 use outlast_core::id::{Fence, InboxId, Index, Key, RunKey};
@@ -28,6 +28,12 @@ impl Draft {
     /// Whether there is nothing a store would have to write.
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty() && self.consumed.is_empty() && self.timers_cancelled.is_empty()
+    }
+
+    /// Whether a wait is closed here over whatever answer it may have.
+    pub(super) fn closes(&self, key: &Key) -> bool {
+        let unanswered = |closed: &ClosedWait| matches!(closed.cause, CloseCause::TimedOut | CloseCause::Cancelled);
+        self.waits_closed.iter().any(|closed| closed.key == *key && unanswered(closed))
     }
 
     /// Stops a timer: one that is not yet stored is forgotten, any other is cancelled.

@@ -164,7 +164,7 @@ impl Run {
     }
 
     /// Takes the next answer or signal that somebody waits for; whether there was one.
-    pub(super) fn take_answer(&mut self) -> Result<bool, Stop> {
+    fn take_answer(&mut self) -> Result<bool, Stop> {
         if self.is_stopping() {
             return Ok(false);
         }
@@ -248,13 +248,13 @@ impl Run {
     // Answers.
 
     fn answer(&mut self, item: InboxItem) -> Result<(), Stop> {
-        let Some(key) = item.key.clone().filter(|key| self.table.is_live(key)) else {
-            if !self.is_overtaken(&item) {
-                self.draft.consumed.push(item.id);
-            }
+        if item.key.as_ref().is_some_and(|key| self.draft.closes(key)) {
+            // Its giver was told that it counts, and that what it answers is closed nobody was: left unread, it makes the
+            // store turn the commit down, and is fed first then.
             return Ok(());
-        };
+        }
         self.draft.consumed.push(item.id);
+        let Some(key) = item.key.clone().filter(|key| self.table.is_live(key)) else { return Ok(()) };
         let payload = item.payload.clone().unwrap_or_else(|| Bytes::from_static(b"null"));
         let meta = item.meta.as_deref();
         match item.kind {
@@ -281,13 +281,6 @@ impl Run {
             InboxKind::TaskFinished | InboxKind::TaskFailed => self.task_ended(key, &item, payload),
             InboxKind::Signal | InboxKind::Timer | InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => Ok(()),
         }
-    }
-
-    /// Whether the item answers what this owner closed and nobody knows of yet: its giver was told that it counts. So it stays,
-    /// and the store turns the commit down that would close what was answered.
-    fn is_overtaken(&self, item: &InboxItem) -> bool {
-        let once = matches!(item.kind, InboxKind::Approval | InboxKind::Callback);
-        once && self.draft.waits_closed.iter().any(|closed| Some(&closed.key) == item.key.as_ref())
     }
 
     fn child_ended(&mut self, key: Key, item: &InboxItem, result: Bytes) -> Result<(), Stop> {

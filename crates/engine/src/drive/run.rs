@@ -92,8 +92,6 @@ pub(crate) struct Hints {
     pub(crate) outcomes: BTreeMap<Key, Event>,
     /// Ids that cannot be a child's: somebody else has them.
     pub(crate) strangers: BTreeSet<RunId>,
-    /// An answer came before what the program did: it is fed before any body's outcome.
-    pub(crate) answers_first: bool,
 }
 
 /// Why a run cannot be driven on. Nothing is lost: it parks with the message.
@@ -255,8 +253,6 @@ impl Run {
                 // Whoever gave it was told that it counts.
             } else if let Some(requested) = self.next_request() {
                 self.perform(requested)?;
-            } else if self.hints.answers_first && self.take_answer()? {
-                // The store knew of it before, and turned something down.
             } else if self.start_wanted()? {
                 // Every body that may run begins before the first of them is recorded: after that the others would have
                 // to wait until the record is durable.
@@ -419,7 +415,7 @@ impl Run {
             return Ok(false);
         }
         let Some(key) = self.table.next_wanted() else { return Ok(false) };
-        let holds_back = self.winding_down || self.pausing && !planted!("body-starts-while-pausing");
+        let holds_back = self.winding_down || self.pausing;
         // What was announced must run: nobody else may, and it would be in doubt for ever.
         if holds_back && !self.is_announced(&key) {
             self.table.not_yet(key);

@@ -16,7 +16,9 @@ impl Driver {
             Done::Created(created) => created.into_iter().for_each(|(creation, answer)| self.created(creation, answer)),
             Done::Loaded(loaded) => loaded.into_iter().for_each(|(no, answer)| self.loaded(no, answer)),
             Done::Inbox(no, answer) => self.inbox(no, answer),
-            Done::Committed(commits) => {
+            Done::Committed(asked, commits) => {
+                let now = commits.iter().filter_map(|(.., answer)| Some(answer.as_ref().ok()?.now)).max();
+                now.into_iter().for_each(|now| self.time.observe(asked, now));
                 commits.into_iter().for_each(|(no, commit, answer)| self.committed(no, commit, answer));
             }
             Done::Terminated(order, ended) => self.terminated(*order, ended),
@@ -30,7 +32,7 @@ impl Driver {
 
     fn created(&mut self, mut creation: Creation, answer: Result<Created, StoreError>) {
         if let (Ok(Created::Created { fence, at }), Some(_)) = (&answer, creation.new.owner) {
-            self.time.observe(*at);
+            self.time.has_passed(*at);
             let new = &creation.new;
             let owned = Owned {
                 run: new.run.clone(),
@@ -115,10 +117,7 @@ impl Driver {
 
     fn committed(&mut self, no: RunNo, commit: Commit, answer: Result<Committed, CommitError>) {
         match answer {
-            Ok(committed) => {
-                self.time.observe(committed.now);
-                self.applied(no, &commit);
-            }
+            Ok(_) => self.applied(no, &commit),
             Err(CommitError::Unknown(_)) if planted!("unknown-taken-for-lost") => {
                 self.send_again(no, Sent::Commit(commit));
             }
@@ -246,9 +245,8 @@ impl Driver {
             return;
         }
         let mut hints = run.salvage(commit);
-        match rejection {
-            Rejection::ChildExists { child } => drop(hints.strangers.insert(child)),
-            _ => hints.answers_first = !planted!("answer-not-put-first"),
+        if let Rejection::ChildExists { child } = rejection {
+            hints.strangers.insert(child);
         }
         let owned = Owned {
             run: identity.run,

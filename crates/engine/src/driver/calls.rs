@@ -17,14 +17,15 @@ use tokio::sync::oneshot;
 
 use super::ready::RunNo;
 use super::terminate::{Terminate, Unended};
-use crate::host::Time;
+use crate::host::{Asked, Time};
 
 /// What a call to the store came to.
 pub(super) enum Done {
     Created(Vec<(Creation, Result<Created, StoreError>)>),
     Loaded(Vec<(RunNo, Result<Loaded, StoreError>)>),
     Inbox(RunNo, Result<Loaded, StoreError>),
-    Committed(Vec<(RunNo, Commit, Result<Committed, CommitError>)>),
+    /// What was sent, when, and what came of it.
+    Committed(Asked, Vec<(RunNo, Commit, Result<Committed, CommitError>)>),
     /// A run was ended without being asked, or not; the commit that did it.
     Terminated(Box<Terminate>, Result<Option<Commit>, Unended>),
     Transacted(RunNo, Transact, Result<Transacted, CommitError>),
@@ -164,10 +165,11 @@ impl Calls {
     }
 
     pub(super) fn commit(&self, commits: Vec<(RunNo, Commit)>) -> Call {
-        let store = Arc::clone(&self.store);
+        let (store, asked) = (Arc::clone(&self.store), self.time.asked());
         self.call(async move {
             let answers = store.commit(commits.iter().map(|(_, commit)| commit.clone()).collect()).await;
             Done::Committed(
+                asked,
                 commits.into_iter().zip(answers).map(|((no, commit), answer)| (no, commit, answer)).collect(),
             )
         })

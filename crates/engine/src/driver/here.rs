@@ -46,8 +46,10 @@ impl Driver {
             return Err(commits);
         }
         let [(_, commit)] = &commits[..] else { return Err(commits) };
+        let asked = self.time.asked();
         match self.calls.store.commit_here(std::slice::from_ref(commit)) {
             Some(answers) => Ok(Done::Committed(
+                asked,
                 commits.into_iter().zip(answers).map(|((no, commit), answer)| (no, commit, answer)).collect(),
             )),
             None => Err(commits),

@@ -11,7 +11,7 @@ impl Driver {
     pub(super) fn transacted(&mut self, no: RunNo, transact: Transact, answer: Result<Transacted, CommitError>) {
         match answer {
             Ok(Transacted::Committed(committed)) => {
-                self.time.observe(committed.now);
+                self.time.has_passed(committed.now);
                 self.transaction_applied(no);
             }
             Ok(Transacted::RolledBack(failure)) => self.rolled_back(no, failure),

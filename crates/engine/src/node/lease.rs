@@ -27,9 +27,9 @@ impl Node {
     /// Begins a lease.
     pub(crate) async fn register(&self) -> Result<Held, StoreError> {
         // Counted from before it was asked for: the store begins to count when it hears of it.
-        let until = self.after(self.lease);
+        let (until, asked) = (self.after(self.lease), self.time.asked());
         let lease = self.store.register(self.id.clone(), self.lease).await?;
-        self.time.observe(lease.now);
+        self.time.observe(asked, lease.now);
         self.board.set_lease(Some(lease.id));
         Ok(Held { id: lease.id, until })
     }
@@ -55,12 +55,12 @@ impl Node {
     }
 
     async fn renew(&self, lease: Held) -> Renewed {
-        let until = self.after(self.lease);
+        let (until, asked) = (self.after(self.lease), self.time.asked());
         // An answer that comes when the lease is over is none.
         let over = self.time.host().sleep_until(lease.until);
         match select(self.store.renew(lease.id, self.lease), over).await {
             Either::Left((Ok(renewed), _)) => {
-                self.time.observe(renewed.now);
+                self.time.observe(asked, renewed.now);
                 Renewed::Until(until)
             }
             Either::Left((Err(StoreError::LeaseLapsed { .. }), _)) => Renewed::Lapsed,

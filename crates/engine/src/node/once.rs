@@ -35,11 +35,12 @@ impl Node {
         // Nobody else says that this code is there.
         self.announce().await;
         let until = self.after(self.lease);
+        let asked = self.time.asked();
         let held = match self.board.lease() {
             None => self.register().await.map(|lease| lease.id),
             Some(lease) => match self.store.renew(lease, self.lease).await {
                 Ok(renewed) => {
-                    self.time.observe(renewed.now);
+                    self.time.observe(asked, renewed.now);
                     Ok(lease)
                 }
                 // Nobody called for a while. Whatever was driven meanwhile may belong to somebody else by now.

@@ -6,6 +6,7 @@ use outlast::testing::{World, WorldTime};
 use outlast::{Awaited, Ctx, EngineError, Error, Outlast, Race2, Result, Retry, Status, StepContext};
 use outlast_core::commit::TimerKind;
 use outlast_core::id::Index;
+use outlast_store::faults::Fault;
 use outlast_store::{Load, LoadFrom, Store};
 use tokio::sync::oneshot;
 
@@ -254,4 +255,28 @@ fn an_answer_that_was_acknowledged_counts_although_its_deadline_was_seen_to_pass
         run.result::<Option<bool>>().await.unwrap()
     });
     assert_eq!(decided, Some(true));
+}
+
+/// The commit that asks is not answered for long, so that what comes of the question stays in memory meanwhile.
+#[test]
+fn an_answer_counts_as_long_as_nobody_was_told_that_it_is_too_late() {
+    async fn asks_for_long(ctx: Ctx, (): ()) -> Result<Option<bool>> {
+        // It begins when the commit is answered: until then the turn does not end.
+        let work = ctx.step("work", async |_| Ok(())).start();
+        let decided = ctx.approve("Well?").id("ok").timeout(seconds(5)).await?;
+        work.await?;
+        Ok(decided.map(|decision| decision.approved))
+    }
+    let world = World::new();
+    let process = world.process(world.store());
+    world.block_on(async {
+        process.faults().plan_next_of("commit", 0, Fault::Hang { long: seconds(45), applied: true });
+        let engine = process.engine().poll(seconds(1)).workflow("w", asks_for_long).start().await.unwrap();
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        world.sleep(seconds(20)).await;
+        run.approve("ok", true).by("ann").await.unwrap();
+        assert_eq!(run.result::<Option<bool>>().await.unwrap(), Some(true));
+        assert!(!kinds(&engine, "a").await.contains(&"APPROVAL_TIMED_OUT"));
+        engine.shutdown().await;
+    });
 }

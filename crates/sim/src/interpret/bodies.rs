@@ -32,6 +32,10 @@ impl Outside {
     /// One attempt at a step.
     pub(super) async fn work(&self, whose: &Whose, work: &Work, step: StepContext) -> Result<Product> {
         self.witness(whose, &step);
+        if self.ledger.kills(step.run_id().as_str()) {
+            // Its process dies in a moment, and this with it.
+            std::future::pending::<()>().await;
+        }
         match work.takes {
             Some(ms) => self.take(Duration::from_millis(ms), work, &step).await,
             None if work.beats => loop {

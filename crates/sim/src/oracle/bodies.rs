@@ -11,7 +11,7 @@ use outlast_core::time::Timestamp;
 use super::Evidence;
 use crate::ledger::{Place, Witnessed};
 use crate::violation::Findings;
-use crate::watch::Shadow;
+use crate::watch::{Shadow, TurnedDown};
 
 type Bodies<'e> = BTreeMap<Place, Vec<&'e Witnessed>>;
 
@@ -24,6 +24,7 @@ pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
     }
     idempotency_keys(&bodies, findings);
     attempts(evidence, &bodies, findings);
+    known_outcomes(evidence, &bodies, findings);
     for (run, state) in evidence.runs() {
         for (generation, index, event) in evidence.own_events(run, state) {
             let Some(key) = event.key() else { continue };
@@ -32,7 +33,7 @@ pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
             let at = state.journals[generation][index].at;
             let tick = evidence.shadows.get(run).and_then(|shadow| tick_of(shadow, generation, index));
             results(run, &event, seen, tick, findings);
-            at_most_once(run, &event, seen, findings);
+            at_most_once(run, &event, seen, tick, findings);
             delays(evidence, &place, &event, at, findings);
             if let (true, Some(tick), Some(shadow)) = (settles(&event), tick, evidence.shadows.get(run)) {
                 let late = seen.iter().find(|body| body.tick > tick && knew_better(shadow, body));
@@ -61,6 +62,21 @@ fn idempotency_keys(bodies: &Bodies<'_>, findings: &mut Findings) {
             let owner = *owners.entry(key).or_insert(place);
             findings.ensure(4, owner == place, || format!("{key:?} was given to {owner:?} and to {place:?}"));
         }
+    }
+}
+
+/// Whoever knows what a body came to does not run it again as long as it holds the run, whatever else was turned down.
+fn known_outcomes(evidence: &Evidence, bodies: &Bodies<'_>, findings: &mut Findings) {
+    for TurnedDown { run, generation, key, attempt, fence, tick } in &evidence.turned_down {
+        let Some(holder) = evidence.shadows.get(run).and_then(|shadow| shadow.holders.get(fence)) else { continue };
+        let place = (run.id.to_string(), generation.0, key.to_string());
+        let again = bodies.get(&place).into_iter().flatten().find(|body| {
+            let held = evidence.shadows.get(run).and_then(|shadow| shadow.holder_at(body.tick));
+            body.tick > *tick && body.body.attempt == *attempt && held == Some(holder) && body.process == holder.process
+        });
+        findings.ensure(4, again.is_none(), || {
+            format!("{run}: attempt {attempt} of {key} ran once more, and what it came to was known: {again:?}")
+        });
     }
 }
 
@@ -93,9 +109,14 @@ fn results(run: &RunKey, event: &Event, seen: &[&Witnessed], tick: Option<u64>, 
     });
 }
 
-fn at_most_once(run: &RunKey, event: &Event, seen: &[&Witnessed], findings: &mut Findings) {
+fn at_most_once(run: &RunKey, event: &Event, seen: &[&Witnessed], tick: Option<u64>, findings: &mut Findings) {
     if let Event::StepStarted { key, attempt, at_most_once: true } = event {
-        let times = seen.iter().filter(|body| body.body.attempt == *attempt).count();
+        let of_attempt = || seen.iter().filter(|body| body.body.attempt == *attempt);
+        let early = of_attempt().find(|body| tick.is_some_and(|tick| body.tick < tick));
+        findings.ensure(4, early.is_none(), || {
+            format!("{run}: {key}, attempt {attempt}, may run once and ran before that was recorded")
+        });
+        let times = of_attempt().count();
         findings
             .ensure(4, times <= 1, || format!("{run}: {key}, attempt {attempt}, may run once and ran {times} times"));
     }
@@ -114,8 +135,11 @@ fn delays(evidence: &Evidence, place: &Place, event: &Event, at: Timestamp, find
     let delay = next_at.since(at);
     let policy = evidence.policies.get(place);
     let allowed = match policy {
-        // A delay of none is as short as there is.
-        Some(policy) => attempt < policy.attempts && (policy.shortest..=policy.longest.max(SHORTEST)).contains(&delay),
+        // A delay of none is as short as there is, and grows from there.
+        Some(policy) => {
+            let longest = policy.longest.max(SHORTEST * 2_u32.saturating_pow(attempt.saturating_sub(1)));
+            attempt < policy.attempts && (policy.shortest..=longest).contains(&delay)
+        }
         None => delay > Duration::ZERO,
     };
     findings.ensure(15, allowed, || format!("{place:?} waits {delay:?} after attempt {attempt}; said was {policy:?}"));

@@ -1,5 +1,6 @@
 mod random;
 mod story;
+mod suspects;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -38,7 +38,9 @@ impl Sight {
             self.judge_timers(commit, &events, &shadow, committed.now);
             self.judge_orders(commit, &shadow);
             append(&mut self.findings, commit, &mut shadow);
+            self.judge_close_policies(commit, &shadow);
             self.consume(commit, &events, &mut shadow, stand);
+            self.judge_pause(commit, &shadow, stand);
             let told = commit.deliveries.iter().filter_map(order_of);
             self.told_to_stop.extend(told);
             self.judge_children_left(commit, &shadow);
@@ -84,14 +86,14 @@ impl Sight {
             );
             let Some(key) = event.key().filter(|_| ended) else { continue };
             let began = shadow.chapter().and_then(|chapter| began(chapter, key));
-            if began.is_some_and(|(forked, record)| forked && is_silence_counted(record)) {
-                // Its patience began anew with the fork, and only the store knows when that was.
-                continue;
-            }
-            let began = began.map(|(_, record)| record);
             // One that had nothing to wait for begins in the commit that ends it.
-            let began = began.or_else(|| commit.events.iter().find(|record| record.key.as_ref() == Some(key)));
-            let due = began.and_then(deadline);
+            let here = commit.events.iter().find(|record| record.key.as_ref() == Some(key)).filter(|_| began.is_none());
+            let slept = !here.is_some_and(takes_time);
+            self.findings.ensure(10, slept, || format!("{}: {key} is a sleep that nobody slept", commit.run));
+            let began = began.or(here);
+            // A fork's history was written by another one's clock, and signs of life are written nowhere.
+            let given = shadow.given.iter().filter(|(timer, _)| timer.key == *key).map(|(_, due)| *due);
+            let due = began.and_then(deadline).into_iter().chain(given).min();
             let latest = self.latest;
             self.findings.ensure(10, due.is_some_and(|due| due <= latest), || {
                 format!(
@@ -222,15 +224,17 @@ fn append(findings: &mut Findings, commit: &Commit, shadow: &mut Shadow) {
 
 /// Timers, ownership and generation after a commit.
 fn settle_rows(commit: &Commit, shadow: &mut Shadow) {
+    shadow.progressed(commit.fence, !commit.events.is_empty());
     for timer in commit.timers_cancelled.iter().chain(&commit.timers_fired) {
         shadow.timers.remove(timer);
     }
     shadow.timers.extend(commit.timers.iter().map(|new| (new.timer.clone(), new.due)));
     match &commit.then {
         Then::Continue => {}
-        Then::Suspend | Then::Pause | Then::Park { .. } => shadow.owned = false,
+        Then::Suspend | Then::Pause | Then::Park { .. } => shadow.let_go(),
         Then::Finish(_) => {
-            (shadow.owned, shadow.ended) = (false, true);
+            shadow.let_go();
+            shadow.ended = true;
             shadow.timers.clear();
         }
         Then::ContinueAsNew { input, version } => {
@@ -243,14 +247,15 @@ fn settle_rows(commit: &Commit, shadow: &mut Shadow) {
     }
 }
 
-/// The event with which an operation began, and whether that was in the run this one is a fork of.
-fn began<'c>(chapter: &'c Chapter, key: &Key) -> Option<(bool, &'c Record)> {
-    let since = usize::try_from(chapter.journal.operation(key)?.since.0).ok()?;
-    chapter.entries.get(since).map(|entry| (since < chapter.history, &entry.record))
+/// The event with which an operation began.
+pub(super) fn began<'c>(chapter: &'c Chapter, key: &Key) -> Option<&'c Record> {
+    let since = chapter.journal.operation(key)?.since;
+    usize::try_from(since.0).ok().and_then(|since| chapter.entries.get(since)).map(|entry| &entry.record)
 }
 
-fn is_silence_counted(record: &Record) -> bool {
-    matches!(Event::decode(record), Ok(Event::CallbackCreated { heartbeat_ms: Some(_), .. }))
+/// Whether it is a sleep of some time, whatever a clock shows.
+fn takes_time(record: &Record) -> bool {
+    matches!(Event::decode(record), Ok(Event::TimerStarted { duration_ms: Some(1..), .. }))
 }
 
 /// When what waits for a time may end at the earliest.

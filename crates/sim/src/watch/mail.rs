@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use outlast_core::commit::{Commit, Delivery, InboxItem, InboxKind, Then, TimerKind, TimerRef, WaitKind};
+use outlast_core::commit::{Commit, Control, Delivery, InboxItem, InboxKind, Then, TimerKind, TimerRef, WaitKind};
 use outlast_core::event::Event;
 use outlast_core::id::{DeliveryId, Generation, Index, RunKey};
 use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
 use outlast_store::{Delivered, Loaded};
 use serde_json::Value;
 
@@ -29,10 +30,18 @@ impl Sight {
             return;
         };
         let strict = stand.alone && shadow.sure;
+        if let (true, true, Delivery::Child { generation, child, .. }) = (strict, accepted, delivery) {
+            let current = shadow.generation();
+            self.findings.ensure(13, *generation == current, || {
+                format!("{run} is at generation {current} and took the report of {child}, which {generation} started")
+            });
+        }
         let Some((id, what)) = parcel(delivery) else {
             if let Delivery::Heartbeat { key, .. } = delivery {
-                // Due later, by how much only the store knows.
-                shadow.timers.remove(&TimerRef { key: key.clone(), kind: TimerKind::Heartbeat });
+                // Due later, and that by a clock that may have gone back: when, only the store knows.
+                let silence = TimerRef { key: key.clone(), kind: TimerKind::Heartbeat };
+                shadow.timers.remove(&silence);
+                shadow.given.insert(silence, Timestamp::EPOCH);
             }
             return;
         };
@@ -102,13 +111,21 @@ impl Sight {
             });
         }
         let terminated = matches!(events.last(), Some(Event::RunTerminated { .. }));
+        let told = |event: &Event| matches!(event, Event::CancelRequested { .. });
+        let was_told = shadow.chapter().is_some_and(|chapter| chapter.journal.events().iter().any(told));
         for arrival in shadow.arrivals.iter_mut().filter(|arrival| !arrival.consumed) {
             if !arrival.inbox.is_some_and(|inbox| commit.consumed.contains(&inbox)) {
                 continue;
             }
             arrival.consumed = true;
-            let traceless = arrival.what == Parcel::Control || terminated;
-            self.findings.ensure(8, traceless, || format!("{run}: {:?} was consumed without a trace", arrival.id));
+            let (invariant, traced) = match arrival.what {
+                Parcel::Control(Control::Cancel) => (16, was_told),
+                Parcel::Control(Control::Pause | Control::Resume) => (8, true),
+                Parcel::Signal { .. } | Parcel::Approval { .. } | Parcel::Callback { .. } => (8, false),
+            };
+            self.findings.ensure(invariant, traced || terminated, || {
+                format!("{run}: {:?}, {:?}, was consumed without a trace", arrival.id, arrival.what)
+            });
         }
         match commit.then {
             Then::Continue | Then::Suspend | Then::Pause | Then::Park { .. } => {}
@@ -142,7 +159,7 @@ fn parcel(delivery: &Delivery) -> Option<(DeliveryId, Parcel)> {
         Delivery::Answer { key, kind: WaitKind::Callback, id, payload, .. } => {
             (id, Parcel::Callback { key: key.clone(), payload: payload.clone() })
         }
-        Delivery::Control { id, .. } => (id, Parcel::Control),
+        Delivery::Control { id, control, .. } => (id, Parcel::Control(*control)),
         Delivery::Answer { .. } | Delivery::Heartbeat { .. } | Delivery::Child { .. } | Delivery::Task { .. } => {
             return None;
         }
@@ -174,7 +191,7 @@ fn judge_acceptance(
         Parcel::Callback { key, .. } => {
             findings.ensure(9, open(key), || format!("{run}: {key} is not open and took an answer"));
         }
-        Parcel::Signal { .. } | Parcel::Control => {}
+        Parcel::Signal { .. } | Parcel::Control(_) => {}
     }
 }
 

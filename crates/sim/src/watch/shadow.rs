@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use outlast_core::commit::{NewRun, Parent, TimerRef};
+use outlast_core::commit::{Control, NewRun, Parent, TimerRef};
 use outlast_core::event::Event;
 use outlast_core::id::{ClaimId, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Version, WorkflowName};
 use outlast_core::journal::Journal;
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
+
+use crate::ledger::tick;
 
 /// A run, as the calls that were answered made it.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub struct Shadow {
     pub fence: Fence,
     /// Whether it is held.
     pub owned: bool,
+    /// How often it was taken from somebody since it last went on.
+    pub tries: u32,
     /// Whether it has ended.
     pub ended: bool,
     /// Whether it was deleted.
@@ -38,6 +42,8 @@ pub struct Shadow {
     pub mail_sure: bool,
     /// When its timers are due.
     pub timers: BTreeMap<TimerRef, Timestamp>,
+    /// Timers that its journal says nothing about: those it began with, and those that signs of life put off.
+    pub given: BTreeMap<TimerRef, Timestamp>,
     /// What was accepted for it, in order.
     pub arrivals: Vec<Arrival>,
 }
@@ -53,6 +59,12 @@ pub struct Holder {
     pub process: String,
     /// Since when, among everything that happened.
     pub tick: u64,
+    /// How often it had been taken from somebody by then, since it last went on.
+    pub tries: u32,
+    /// When it first committed something.
+    pub progress: Option<u64>,
+    /// When it gave the run up, or somebody else took it; none if neither happened.
+    pub until: Option<u64>,
 }
 
 /// One generation of a run.
@@ -121,13 +133,20 @@ pub enum Parcel {
         payload: Option<Bytes>,
     },
     /// A cancellation, a pause or a resume.
-    Control,
+    Control(Control),
+}
+
+impl Holder {
+    /// Who holds a run from now on.
+    pub(super) fn new(lease: LeaseId, claim: ClaimId, process: String, tries: u32) -> Holder {
+        Holder { lease, claim, process, tick: tick(), tries, progress: None, until: None }
+    }
 }
 
 impl Parcel {
     /// Whether it is still there in the next generation.
     pub fn outlives_generation(&self) -> bool {
-        matches!(self, Parcel::Signal { .. } | Parcel::Control)
+        matches!(self, Parcel::Signal { .. } | Parcel::Control(_))
     }
 }
 
@@ -139,6 +158,7 @@ impl Shadow {
             // Whether a history is legal is for the law at the end; here it is only where the run begins.
             let _ = chapter.append(record, None, tick);
         }
+        let given: BTreeMap<_, _> = new.timers.iter().map(|timer| (timer.timer.clone(), timer.due)).collect();
         Shadow {
             workflow: new.workflow.clone(),
             parent: new.parent.clone(),
@@ -146,12 +166,14 @@ impl Shadow {
             holders: BTreeMap::new(),
             fence: Fence(0),
             owned: false,
+            tries: 0,
             ended: false,
             deleted: false,
             doomed: false,
             sure: true,
             mail_sure: true,
-            timers: new.timers.iter().map(|timer| (timer.timer.clone(), timer.due)).collect(),
+            timers: given.clone(),
+            given,
             arrivals: Vec::new(),
         }
     }
@@ -181,7 +203,28 @@ impl Shadow {
         self.holders.values().filter(|holder| holder.tick <= tick).max_by_key(|holder| holder.tick)
     }
 
+    /// Whoever holds it committed.
+    pub(super) fn progressed(&mut self, fence: Fence, events: bool) {
+        if let Some(holder) = self.holders.get_mut(&fence) {
+            holder.progress.get_or_insert(tick());
+        }
+        if events {
+            self.tries = 0;
+        }
+    }
+
+    /// Nobody holds it any more.
+    pub(super) fn let_go(&mut self) {
+        self.owned = false;
+        if let Some(holder) = self.holders.get_mut(&self.fence) {
+            holder.until.get_or_insert(tick());
+        }
+    }
+
     pub(super) fn held(&mut self, fence: Fence, holder: Holder) {
+        for (_, before) in self.holders.range_mut(..fence) {
+            before.until.get_or_insert(holder.tick);
+        }
         self.fence = self.fence.max(fence);
         self.owned = true;
         self.holders.entry(fence).or_insert(holder);

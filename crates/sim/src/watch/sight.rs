@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_core::commit::{Commit, NewRun, Signal};
-use outlast_core::id::{LeaseId, NodeId, RunKey};
+use outlast_core::event::Event;
+use outlast_core::id::{Fence, Generation, Key, LeaseId, NodeId, RunKey};
 use outlast_core::time::Timestamp;
 use outlast_store::{Claim, Claimed, Created, Lease, Pick, Serves};
 
@@ -30,6 +31,8 @@ pub struct Sight {
     pub(super) latest: Timestamp,
     /// Runs that were told to stop by another run.
     pub told_to_stop: BTreeSet<RunKey>,
+    /// What bodies came to, in commits that were turned down.
+    pub turned_down: Vec<TurnedDown>,
     pub(super) damaged: BTreeSet<RunKey>,
     /// Runs that could not be read at some time.
     pub ever_damaged: BTreeSet<RunKey>,
@@ -44,6 +47,23 @@ pub struct Sight {
     pub(super) loose: bool,
     /// Answers come in another order than what they tell of happened, from the beginning.
     unordered: bool,
+}
+
+/// What a body came to, in a commit that was turned down: it need not run again as long as its run is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnedDown {
+    /// Whose.
+    pub run: RunKey,
+    /// In which generation.
+    pub generation: Generation,
+    /// Which operation.
+    pub key: Key,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Who held the run.
+    pub fence: Fence,
+    /// When, among everything that happened.
+    pub tick: u64,
 }
 
 /// A lease that was given out.
@@ -116,7 +136,7 @@ impl Sight {
                 self.begin(new);
                 if let Some(owner) = new.owner {
                     let process = self.process_of(owner.lease);
-                    let holder = Holder { lease: owner.lease, claim: owner.claim, process, tick: tick() };
+                    let holder = Holder::new(owner.lease, owner.claim, process, 0);
                     if let Some(shadow) = self.runs.get_mut(&new.run) {
                         shadow.held(*fence, holder);
                     }
@@ -208,6 +228,12 @@ impl Sight {
                 )
             });
             self.findings.ensure(3, !shadow.ended, || format!("{run} was claimed and has ended"));
+            // A run that kills whoever drives it is found out by counting.
+            let dropped = shadow.owned && !again && !seize;
+            let tries = shadow.tries + u32::from(dropped);
+            self.findings.ensure(18, claimed.tries == tries, || {
+                format!("{run} was claimed as taken over {} times, and was {tries} times", claimed.tries)
+            });
             let version = shadow.chapter().map(|chapter| chapter.version.clone());
             let agrees = version.as_ref() == Some(&claimed.version) && shadow.workflow == claimed.workflow;
             self.findings.ensure(22, agrees, || {
@@ -227,11 +253,12 @@ impl Sight {
             format!("{run} is {} {} and went to somebody who does not serve that", claimed.workflow, claimed.version)
         });
         let process = self.process_of(claim.lease);
-        let holder = Holder { lease: claim.lease, claim: claim.id, process, tick: tick() };
+        let holder = Holder::new(claim.lease, claim.id, process, claimed.tries);
         let taken = shadow.holders.get(fence).cloned();
         let mine = taken.as_ref().is_none_or(|by| (by.lease, by.claim) == (claim.lease, claim.id));
         self.findings.ensure(7, mine, || format!("{run}: fence {fence} went to {holder:?}, and before to {taken:?}"));
         if let Some(shadow) = self.runs.get_mut(run) {
+            shadow.tries = claimed.tries;
             shadow.held(*fence, holder);
         }
     }
@@ -239,7 +266,27 @@ impl Sight {
     /// The run is nobody's.
     pub(super) fn let_go(&mut self, run: &RunKey) {
         if let Some(shadow) = self.runs.get_mut(run) {
-            shadow.owned = false;
+            shadow.let_go();
+        }
+    }
+
+    /// A run that was parked begins again.
+    pub(super) fn unparked(&mut self, run: &RunKey) {
+        if let Some(shadow) = self.runs.get_mut(run) {
+            shadow.let_go();
+            shadow.tries = 0;
+        }
+    }
+
+    /// A commit was turned down: what bodies came to is known to whoever sent it.
+    pub(super) fn turned_down(&mut self, commit: &Commit) {
+        let Some(generation) = self.runs.get(&commit.run).map(Shadow::generation) else { return };
+        for event in commit.events.iter().filter_map(|record| Event::decode(record).ok()) {
+            let (Event::StepFinished { key, attempts, .. } | Event::StepFailed { key, attempts, .. }) = event else {
+                continue;
+            };
+            let (run, fence) = (commit.run.clone(), commit.fence);
+            self.turned_down.push(TurnedDown { run, generation, key, attempt: attempts, fence, tick: tick() });
         }
     }
 

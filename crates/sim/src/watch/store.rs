@@ -222,7 +222,7 @@ impl Store for Watch {
         let asked = run.clone();
         let see = move |sight: &mut Sight, answer: &Result<bool, StoreError>, _: Stand| {
             if *answer == Ok(true) {
-                sight.let_go(&asked);
+                sight.unparked(&asked);
             }
         };
         self.pass(vec![run.clone()], move |store| store.unpark(run), see)

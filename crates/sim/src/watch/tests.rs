@@ -1,4 +1,5 @@
 mod mail;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +75,7 @@ impl Scene {
             workflow: WorkflowName::new("w").unwrap(),
             version: Version::new("1").unwrap(),
             parent: None,
-            tries: 0,
+            tries: shadow.tries + u32::from(shadow.owned),
             was: Status::Queued,
             now: at(now),
         }

@@ -1,0 +1,105 @@
+//! How turns end: over nothing that should have been read first, and by telling children what was said about them.
+
+use outlast_core::commit::{Commit, Control, Delivery, Then};
+use outlast_core::event::{ClosePolicy, Event};
+use outlast_core::id::{Index, Key};
+use outlast_core::journal::Journal;
+use outlast_store::RunView;
+
+use super::commits::began;
+use super::shadow::{Arrival, Chapter, Parcel, Shadow};
+use super::sight::{Sight, Stand};
+
+impl Sight {
+    /// What was accepted for a run and could be taken now, although the commit ended the turn: somebody must come for it.
+    pub(super) fn left_unread(&self, commit: &Commit, stand: Stand) -> Option<String> {
+        if commit.then != Then::Suspend || !stand.alone {
+            return None;
+        }
+        let shadow = self.runs.get(&commit.run).filter(|shadow| shadow.sure && shadow.mail_sure)?;
+        let chapter = shadow.chapter()?;
+        let unread = shadow.arrivals.iter().find(|arrival| !arrival.consumed && is_urgent(chapter, arrival))?;
+        Some(format!("{:?} of {}", unread.what, unread.id))
+    }
+
+    /// Where a run stands that was left with something to take.
+    pub(super) fn must_be_woken(&mut self, commit: &Commit, unread: &str, view: &RunView) {
+        self.findings.ensure(5, view.ready || view.owner.is_some(), || {
+            format!("{} waits beside {unread}, and nothing wakes it", commit.run)
+        });
+    }
+
+    /// A run does not pause over a word that lets it go on.
+    pub(super) fn judge_pause(&mut self, commit: &Commit, shadow: &Shadow, stand: Stand) {
+        if commit.then != Then::Pause || !stand.alone || !shadow.mail_sure {
+            return;
+        }
+        let frees = |arrival: &&Arrival| {
+            matches!(arrival.what, Parcel::Control(Control::Resume | Control::Cancel)) && !arrival.consumed
+        };
+        let unread = shadow.arrivals.iter().find(frees);
+        self.findings.ensure(2, unread.is_none(), || format!("{} paused over {unread:?}", commit.run));
+    }
+
+    /// A child that was to go on alone is not told to stop when its parent ends, and one is ended only if that was said.
+    /// Where the parent's journal cannot be read, nobody knows what was said.
+    pub(super) fn judge_close_policies(&mut self, commit: &Commit, shadow: &Shadow) {
+        let ends = matches!(commit.then, Then::Finish(_) | Then::ContinueAsNew { .. });
+        if !ends || self.ever_damaged.contains(&commit.run) {
+            return;
+        }
+        let Some(chapter) = shadow.chapter() else { return };
+        for delivery in &commit.deliveries {
+            let Delivery::Control { run: child, control: Control::Cancel, child_of: Some(opener), .. } = delivery
+            else {
+                continue;
+            };
+            let said = close_policy(chapter, &opener.key);
+            let alone = said == Some(ClosePolicy::Abandon) && was_open(chapter, &opener.key);
+            self.findings.ensure(13, !alone, || {
+                format!("{} ended and told {child} to stop, which was to go on alone", commit.run)
+            });
+        }
+    }
+}
+
+/// Whether a run that is driven takes it as soon as it is read.
+fn is_urgent(chapter: &Chapter, arrival: &Arrival) -> bool {
+    match &arrival.what {
+        // Nothing but a word from outside is taken in a pause.
+        Parcel::Signal { .. } | Parcel::Approval { .. } | Parcel::Callback { .. } if chapter.journal.is_paused() => {
+            false
+        }
+        Parcel::Signal { aimed: Some(key), .. } => awaited(chapter, key).is_some(),
+        Parcel::Signal { name, aimed: None, .. } => {
+            chapter.journal.open().iter().any(|open| awaited(chapter, &open.key).as_ref() == Some(name))
+        }
+        Parcel::Approval { .. } | Parcel::Callback { .. } | Parcel::Control(_) => true,
+    }
+}
+
+/// The signal an open operation waits for.
+fn awaited(chapter: &Chapter, key: &Key) -> Option<String> {
+    if !chapter.journal.is_open(key) {
+        return None;
+    }
+    match Event::decode(began(chapter, key)?).ok()? {
+        Event::SignalAwaited { name, .. } => Some(name.to_string()),
+        _ => None,
+    }
+}
+
+/// What was said about a child when it was started.
+fn close_policy(chapter: &Chapter, of: &Key) -> Option<ClosePolicy> {
+    chapter.journal.events().iter().rev().find_map(|event| match event {
+        Event::ChildStarted { key, on_close, .. } if key == of => Some(*on_close),
+        _ => None,
+    })
+}
+
+/// Whether an operation was open until the generation's last event: then nobody cancelled it before.
+fn was_open(chapter: &Chapter, key: &Key) -> bool {
+    let before = chapter.records().take(chapter.entries.len().saturating_sub(1)).cloned();
+    let journal = Journal::load(before.enumerate().map(|(index, record)| (Index(index as u64), record)));
+    journal.is_ok_and(|journal| journal.is_open(key))
+}
