@@ -396,7 +396,9 @@ impl Driver {
     // Runs go on.
 
     fn moment(&self) -> Moment {
-        Moment { now: self.time.now(), passed: self.time.passed(), seed: self.chance }
+        // In this order: what has passed has passed before now.
+        let passed = self.time.passed();
+        Moment { now: self.time.now(), passed, seed: self.chance }
     }
 
     fn advance(&mut self, no: RunNo) {

@@ -204,9 +204,13 @@ impl Node {
 
     async fn sweep(&self) -> Result<(), StoreError> {
         loop {
+            let (due, asked) = (self.board.next_due(), self.time.asked());
             self.board.clear_due();
-            let asked = self.time.asked();
-            let swept = self.store.sweep(SWEEP_BATCH_MAX).await?;
+            let swept = self.store.sweep(SWEEP_BATCH_MAX).await;
+            if let (Err(_), Some(due)) = (&swept, due) {
+                self.board.remember_due(due);
+            }
+            let swept = swept?;
             self.time.observe(asked, swept.now);
             if let Some(next) = swept.next_due {
                 self.board.remember_due(next);

@@ -1,6 +1,6 @@
 //! The end of all trouble: whoever waits for somebody is answered, and every run must come to its end.
 
-use outlast::{Awaited, RunHandle, RunView, Status};
+use outlast::{Awaited, EngineError, RunHandle, RunView, Status};
 use outlast_core::commit::WaitKind;
 use serde_json::json;
 use std::time::Duration;
@@ -19,10 +19,14 @@ pub(crate) async fn settle(client: &Client, case: &Case) -> Vec<Violation> {
     let mut open = Vec::new();
     for tick in 0..TICKS_MAX {
         start_missing(client, case).await;
-        open = unsettled(client).await;
-        if open.is_empty() {
-            return Vec::new();
-        }
+        open = match unsettled(client).await {
+            Ok(open) if open.is_empty() => return Vec::new(),
+            Ok(open) => open,
+            Err(error) if tick + 1 == TICKS_MAX => {
+                return vec![Violation { invariant: 5, text: format!("runs cannot be listed: {error}") }];
+            }
+            Err(_) => Vec::new(),
+        };
         for view in &open {
             if let Ok(run) = client.engine.run(view.run.id.as_str()) {
                 help(client, &run, view, tick).await;
@@ -47,9 +51,9 @@ async fn start_missing(client: &Client, case: &Case) {
     }
 }
 
-async fn unsettled(client: &Client) -> Vec<RunView> {
-    let Ok(page) = client.engine.list().page_size(1_000).await else { return Vec::new() };
-    page.runs.into_iter().filter(|view| !view.status.is_terminal()).collect()
+async fn unsettled(client: &Client) -> Result<Vec<RunView>, EngineError> {
+    let page = client.engine.list().page_size(1_000).await?;
+    Ok(page.runs.into_iter().filter(|view| !view.status.is_terminal()).collect())
 }
 
 async fn help(client: &Client, run: &RunHandle, view: &RunView, tick: u32) {

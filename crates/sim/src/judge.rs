@@ -34,12 +34,26 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
     let mut findings = examine(store, &cluster.watch, &cluster.ledger, &scene).await;
     let mut tally = Tally { entries: left as u64, ..Tally::default() };
     let told = told(cluster);
-    for view in client.engine.list().page_size(1_000).await.map(|page| page.runs).unwrap_or_default() {
+    let runs = match client.engine.list().page_size(1_000).await {
+        Ok(page) => page.runs,
+        Err(error) => {
+            findings.check(MODEL, Err(format!("what the runs came to cannot be read: {error}")));
+            Vec::new()
+        }
+    };
+    for view in runs {
         count(&mut tally.ends, format!("{:?}", view.status));
         let Some(tree) = tree_of(&cluster.case, view.run.id.as_str()) else { continue };
-        let journal = journal(client, &view).await;
-        tally.look_at(&journal);
-        findings.check(MODEL, modelled(cluster, &view, tree, &told, journal));
+        let verdict = match client.engine.run(view.run.id.as_str()) {
+            Ok(run) => run.journal().await,
+            Err(error) => Err(error),
+        };
+        let verdict = verdict.map_err(|error| format!("{}: its journal cannot be read: {error}", view.run));
+        let verdict = verdict.and_then(|journal| {
+            tally.look_at(&journal);
+            modelled(cluster, &view, tree, &told, journal)
+        });
+        findings.check(MODEL, verdict);
     }
     (findings, tally)
 }
@@ -51,13 +65,6 @@ fn tree_of<'c>(case: &'c Case, id: &str) -> Option<&'c Tree> {
         id == own || id.strip_prefix(&own).is_some_and(|rest| rest.starts_with("-fork-") && !rest.contains('.'))
     });
     place.map(|place| &case.runs[place])
-}
-
-async fn journal(client: &Client, view: &RunView) -> Vec<Event> {
-    match client.engine.run(view.run.id.as_str()) {
-        Ok(run) => run.journal().await.unwrap_or_default(),
-        Err(_) => Vec::new(),
-    }
 }
 
 fn modelled(

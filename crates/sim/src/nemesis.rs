@@ -115,7 +115,11 @@ async fn call(cluster: &Rc<Cluster>, kind: &'static str, process: usize, (of, sk
         cluster.world.sleep(patience(look)).await;
         let mut there = false;
         let alive = cluster.with(process, |one| there = one.faults().landed() > before);
-        if there || !alive {
+        if !alive {
+            // It died of something else, and the fault with it.
+            return;
+        }
+        if there {
             cluster.landed(kind);
             if matches!(fails, Fails::AppliedThenCrash | Fails::SentThenCrash { .. }) {
                 cluster.crash(process, BACK, true).await;

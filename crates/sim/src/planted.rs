@@ -38,6 +38,11 @@ pub fn hunt(name: Option<&str>, threads: usize) -> bool {
         return false;
     }
     let begun = Instant::now();
+    // Whoever finds something in a sound program finds it with every bug, too.
+    if let Some(Found { suite, with, broken, .. }) = quick(threads) {
+        println!("{suite}, {with}, finds something although nothing is planted: {broken}");
+        return false;
+    }
     let mut hunted: Vec<(&Bug, Option<Found>, Duration)> = Vec::new();
     for bug in chosen {
         // It is in the table.
@@ -76,11 +81,11 @@ fn table(hunted: &[(&Bug, Option<Found>, Duration)]) -> usize {
 
 /// Which suite finds the bug that is at work, and how. The quick ones come first.
 fn find(threads: usize) -> Option<Found> {
-    kept()
-        .or_else(|| random(0..SEEDS_FIRST, threads))
-        .or_else(undisturbed)
-        .or_else(|| every_call(threads))
-        .or_else(|| random(SEEDS_FIRST..SEEDS, threads))
+    quick(threads).or_else(|| every_call(threads)).or_else(|| random(SEEDS_FIRST..SEEDS, threads))
+}
+
+fn quick(threads: usize) -> Option<Found> {
+    kept().or_else(|| random(0..SEEDS_FIRST, threads)).or_else(undisturbed)
 }
 
 fn kept() -> Option<Found> {

@@ -208,8 +208,9 @@ impl Shared {
 
     /// Lets the bodies go on that were woken.
     pub(super) fn go_on_with_bodies(&self) {
-        for key in self.wakes.take_heard() {
-            if let Some(slot) = self.slot(&key) {
+        for (key, attempt) in self.wakes.take_heard() {
+            // What an earlier attempt left behind may still be there: it says nothing about this one.
+            if let Some(slot) = self.slot(&key).filter(|slot| slot.attempt_number() == Some(attempt)) {
                 self.request(Request::Heartbeat { key }, slot.at);
             }
         }

@@ -1,5 +1,6 @@
 //! What a step's body knows about itself.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -41,13 +42,14 @@ impl StepContext {
         }))
     }
 
-    /// The same for all attempts at this step, and for no other step of any run: `namespace/run/generation/key`.
-    /// Whoever does the work can recognise a second attempt by it.
+    /// The same for all attempts at this step, and for no other step of any run: `namespace/run/generation/key`, where a
+    /// `/` in the namespace or the run's id is `%2F`. Whoever does the work can recognise a second attempt by it.
     pub fn idempotency_key(&self) -> &str {
         self.0.idempotency_key.get_or_init(|| {
             let Attempt { run, generation, key, number, .. } = &*self.0;
             let own = if planted!("idempotency-key-per-attempt") { format!("/{number}") } else { String::new() };
-            format!("{run}/{generation}/{key}{own}")
+            let (namespace, id) = (part(run.namespace.as_str()), part(run.id.as_str()));
+            format!("{namespace}/{id}/{generation}/{key}{own}")
         })
     }
 
@@ -65,7 +67,7 @@ impl StepContext {
     /// now on. May be called from any thread, and as often as is convenient.
     pub fn heartbeat(&self) {
         if !self.is_cancelled() {
-            self.0.wakes.heartbeat(&self.0.key);
+            self.0.wakes.heartbeat(&self.0.key, self.0.number);
         }
     }
 
@@ -90,6 +92,15 @@ impl StepContext {
     pub(super) fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Release);
         self.0.cancelled.notify_waiters();
+    }
+}
+
+/// A part of a path, which has no `/` of its own.
+fn part(text: &str) -> Cow<'_, str> {
+    if text.contains(['/', '%']) {
+        Cow::Owned(text.replace('%', "%25").replace('/', "%2F"))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

@@ -24,8 +24,8 @@ pub(super) struct Wakes {
     workflow: AtomicBool,
     /// Bodies that can go on.
     bodies: Mutex<Vec<Key>>,
-    /// Bodies that gave a sign of life.
-    heard: Mutex<BTreeSet<Key>>,
+    /// Bodies that gave a sign of life, and in which attempt.
+    heard: Mutex<BTreeSet<(Key, u32)>>,
     /// Who is to be told that bodies can go on.
     driver: Mutex<Option<Waker>>,
     /// Who woke the workflow from outside, first.
@@ -75,15 +75,15 @@ impl Wakes {
     }
 
     /// A body gave a sign of life, from any thread.
-    pub(super) fn heartbeat(&self, key: &Key) {
-        let is_new = lock(&self.heard).insert(key.clone());
+    pub(super) fn heartbeat(&self, key: &Key, attempt: u32) {
+        let is_new = lock(&self.heard).insert((key.clone(), attempt));
         if is_new {
             self.call_driver();
         }
     }
 
     /// Takes the bodies that gave a sign of life since this was asked last.
-    pub(super) fn take_heard(&self) -> BTreeSet<Key> {
+    pub(super) fn take_heard(&self) -> BTreeSet<(Key, u32)> {
         std::mem::take(&mut *lock(&self.heard))
     }
 

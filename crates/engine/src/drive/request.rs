@@ -224,10 +224,10 @@ impl Run {
         if self.refuse(&key)? {
             return Ok(());
         }
-        // Nothing to wait for: a sleep of no time, or until an instant the store's clock has certainly passed. A sleep of
-        // some time is slept, also by a clock that went back and has passed its end before.
-        let has_passed = deadline <= self.moment.passed;
-        let overlooked = planted!("sleep-skipped-by-old-clock") && has_passed;
+        // Nothing to wait for: a sleep of no time, or until an instant the store's clock has certainly passed. A clock that
+        // went back may have passed it before, and then it is slept.
+        let has_passed = deadline <= self.moment.passed.min(self.moment.now);
+        let overlooked = planted!("sleep-skipped-by-old-clock") && deadline <= self.moment.passed;
         if overlooked || duration_ms.map_or(has_passed, |duration| duration == 0) {
             return self.append(Event::TimerFired { key });
         }

@@ -1,6 +1,7 @@
 //! The codes callers branch on: semantics R13. What the message says is for people.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
+use outlast::testing::World;
 use outlast::{Ctx, EngineError, Outlast};
 
 use crate::support::{Scene, seconds};
@@ -131,5 +132,20 @@ fn an_engine_that_is_shut_down_says_so_with_the_plain_code() {
         assert_eq!(code(engine.list().await), "error");
         assert_eq!(code(engine.start("ask", &false).await), "error");
         assert_eq!(code(run.result::<u32>().await), "error");
+    });
+}
+
+/// Two workflows of one name: nobody could say which one is meant.
+#[test]
+fn two_workflows_of_one_name_are_refused_when_the_engine_starts() {
+    async fn nothing(_: Ctx, (): ()) -> outlast::Result<()> {
+        Ok(())
+    }
+    let world = World::new();
+    world.block_on(async {
+        let engine = world.engine_on(world.store()).workflow("w", nothing).workflow("w", nothing);
+        let error = engine.start().await.err().unwrap();
+        assert_eq!(error.code(), "duplicate_workflow");
+        assert!(error.to_string().contains("\"w\""), "{error}");
     });
 }

@@ -94,3 +94,34 @@ fn no_silence_at_all_is_refused() {
         assert_eq!(refused.code(), "validation_error", "{refused}");
     });
 }
+
+/// An attempt may leave something behind that goes on giving signs of life. They are its own.
+#[test]
+fn signs_of_life_of_an_earlier_attempt_do_not_keep_a_later_one_alive() {
+    async fn leaves_one_behind(ctx: Ctx, left: Arc<Mutex<Option<StepContext>>>) -> outlast::Result<u32> {
+        let body = async |s: StepContext| match s.attempt() {
+            1 => {
+                *left.lock().unwrap() = Some(s);
+                Err(outlast::Error::new("flaky", "again"))
+            }
+            2 => std::future::pending().await,
+            attempt => Ok(attempt),
+        };
+        let retry = Retry::attempts(3).initial(seconds(1)).jitter(Jitter::None);
+        ctx.step("long", body).heartbeat(seconds(30)).retry(retry).await
+    }
+    Scene::play(async |scene| {
+        let left = Arc::new(Mutex::new(None));
+        let kept = left.clone();
+        let register =
+            |engine: outlast::Outlast| engine.workflow("w", move |ctx, ()| leaves_one_behind(ctx, kept.clone()));
+        let engine = scene.engine(register).await;
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        for _ in 0..10 {
+            scene.pass(seconds(10)).await;
+            let first: Option<StepContext> = left.lock().unwrap().clone();
+            first.into_iter().for_each(|first| first.heartbeat());
+        }
+        assert_eq!(run.result::<u32>().await.unwrap(), 3);
+    });
+}

@@ -283,3 +283,26 @@ fn the_same_seed_tells_the_same_story() {
     assert_eq!(first.0, again.0);
     assert_ne!(first.0, other.0);
 }
+
+/// "In an hour" is in an hour, also if the store's clock has been set back and has shown that hour before.
+#[test]
+fn a_sleep_until_an_instant_is_slept_by_a_clock_that_was_set_back() {
+    async fn sleeps(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        ctx.wait_for::<()>("go").await?;
+        let begun = ctx.now().await?;
+        ctx.sleep_until(begun + seconds(3_600)).await
+    }
+    let world = World::new();
+    world.block_on(async {
+        let engine = world.engine_on(world.store()).workflow("w", sleeps).start().await.unwrap();
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        world.sleep(seconds(600)).await;
+        world.jump(false, seconds(5_400));
+        // By then the engine has heard of it.
+        world.sleep(seconds(600)).await;
+        let begun = world.elapsed();
+        engine.run("a").unwrap().signal("go", &(), "1").await.unwrap();
+        run.result::<()>().await.unwrap();
+        assert!(world.elapsed() - begun >= seconds(3_600), "{:?}", world.elapsed() - begun);
+    });
+}

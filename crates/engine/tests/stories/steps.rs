@@ -372,3 +372,24 @@ fn a_step_that_is_recorded_is_not_run_again() {
         assert_eq!(ran.count(), 2);
     });
 }
+
+/// Run ids may have any letters: what looks like the path of another step is not one.
+#[test]
+fn no_run_id_can_make_one_idempotency_key_of_two() {
+    async fn flat(ctx: Ctx, (): ()) -> outlast::Result<String> {
+        ctx.step("c", async |s| Ok(s.idempotency_key().to_owned())).await
+    }
+    async fn nested(ctx: Ctx, (): ()) -> outlast::Result<String> {
+        let inner = ctx.scope("b", async |scope| scope.step("c", async |s| Ok(s.idempotency_key().to_owned())).await);
+        inner.await
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("flat", flat).workflow("nested", nested)).await;
+        let key = async |workflow: &str, id: &str| {
+            engine.start(workflow, &()).id(id).await.unwrap().result::<String>().await.unwrap()
+        };
+        assert_eq!(key("nested", "a").await, "default/a/0/b/c");
+        assert_eq!(key("flat", "a/0/b").await, "default/a%2F0%2Fb/0/c");
+        assert_eq!(key("flat", "a%2F0").await, "default/a%252F0/0/c");
+    });
+}

@@ -54,9 +54,10 @@ impl<'c> SqliteRows<'c> {
         drop(used);
         let done = run(&mut statement)?;
         let mut used = self.used.borrow_mut();
-        if used.len() < USED_MAX {
-            used.push((sql, statement));
+        if used.len() == USED_MAX {
+            used.remove(0);
         }
+        used.push((sql, statement));
         Ok(done)
     }
 

@@ -76,8 +76,9 @@ where
 /// The sending half.
 #[derive(Clone)]
 pub(super) struct WriterQueue {
-    sender: mpsc::Sender<Box<dyn Job>>,
+    /// Dropped first: the writer closes the connection when it ends, and only then may another process take the file.
     pen: Arc<Mutex<Pen>>,
+    sender: mpsc::Sender<Box<dyn Job>>,
     waiting: Arc<AtomicUsize>,
 }
 
@@ -151,6 +152,10 @@ struct Pen {
 impl Pen {
     /// Runs the work in one transaction. On an error nothing is applied.
     fn attempt<T>(&mut self, work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if !self.connection.is_autocommit() {
+            // A disk that failed may have kept the last one from being rolled back.
+            self.roll_back();
+        }
         statement(&self.connection, "BEGIN IMMEDIATE")?;
         // The clock is read after the lock is held.
         let now = self.clock.now();
