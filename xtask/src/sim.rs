@@ -61,7 +61,7 @@ mod tests {
     fn a_server_is_started_only_for_cases_that_are_played_on_it() {
         let needs = |args: &[&str]| needs_server(&args.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert!(needs(&["--seeds", "5", "--store", "postgres"]));
-        assert!(!needs(&["--store", "sqlite"]) && !needs(&["--keep", "postgres"]));
+        assert!(!needs(&["--store", "sqlite"]) && !needs(&["--case", "postgres"]));
     }
 
     #[test]

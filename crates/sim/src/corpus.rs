@@ -30,19 +30,24 @@ pub fn read() -> Result<Vec<(String, Kept)>, String> {
         if !name.ends_with(".json") {
             continue;
         }
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
-        kept.push((name.clone(), serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?));
+        kept.push((name, one(&path)?));
     }
     kept.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(kept)
 }
 
-/// Keeps a case under a name.
-pub fn keep(name: &str, kept: &Kept) -> Result<PathBuf, String> {
-    let path = directory().join(format!("{name}.json"));
+/// The case in a file.
+pub fn one(path: &Path) -> Result<Kept, String> {
+    let unreadable = |error: String| format!("the case {} cannot be read: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Writes a case to a file, in a directory that need not be there yet.
+pub fn write(path: &Path, kept: &Kept) -> Result<(), String> {
     let text = serde_json::to_string_pretty(kept).map_err(|error| error.to_string())?;
-    std::fs::create_dir_all(directory())
-        .and_then(|()| std::fs::write(&path, text + "\n"))
-        .map_err(|e| e.to_string())?;
-    Ok(path)
+    let directory = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(path, text + "\n"))
+        .map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -90,6 +90,17 @@ impl Kind {
         }
     }
 
+    /// What `--store` calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Memory => "memory",
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite => "sqlite",
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(_) => "postgres",
+        }
+    }
+
     /// Whether the same case does the same every time.
     pub fn repeats(&self) -> bool {
         matches!(self, Kind::Memory)

@@ -11,6 +11,7 @@ mod cluster;
 pub mod corpus;
 pub mod draw;
 pub mod errors;
+pub mod failure;
 pub mod generate;
 pub mod ground;
 mod heal;

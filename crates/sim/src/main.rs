@@ -1,26 +1,26 @@
 //! `cargo xtask sim`: plays cases, and says what was broken.
 #![expect(clippy::print_stdout, reason = "a command prints its report")]
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use outlast_sim::case::Case;
 use outlast_sim::corpus::{self, Kept};
 use outlast_sim::draw::draw;
+use outlast_sim::failure::Failure;
 use outlast_sim::ground::Kind;
-use outlast_sim::play::{Verdict, play};
+use outlast_sim::play::play;
 use outlast_sim::suite::{self, Report};
-use outlast_sim::{nth, shrink, story};
+use outlast_sim::{nth, story};
 
-/// Tries for making a failing case small.
-const SHRINK_TRIES: usize = 600;
 /// Cases that are played if nobody says otherwise.
 const SEEDS: u64 = 20_000;
 /// The same on a store that does not answer at once.
 const SEEDS_ON_DISK: u64 = 500;
 
-const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds N] [--threads N] [--keep NAME] [--store NAME]
-       cargo xtask sim --seed SEED [--keep NAME] [--store NAME]
+const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds N] [--threads N] [--store NAME]
+       cargo xtask sim --seed SEED [--store NAME]
+       cargo xtask sim --case FILE [--store NAME]
        cargo xtask sim --planted [NAME]
 
   --seeds N      plays the cases of N seeds (20,000 if nobody says otherwise, 500 on disk), after the corpus and the N-th-call loop
@@ -28,8 +28,10 @@ const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds
   --seconds N    stops after so many seconds
   --store NAME   plays the seeds on `sqlite` or `postgres`: only them, and fewer if nobody says otherwise
   --seed SEED    plays one case, twice, and tells its story
-  --keep NAME    keeps a case in the corpus: the first that fails, made small, or that of the seed
-  --planted      builds in bugs on purpose, and says which suite finds each";
+  --case FILE    plays one case that is written down, twice: one of the corpus, or one that has failed
+  --planted      builds in bugs on purpose, and says which suite finds each
+
+A case that fails is made small and written to target/sim-failures/. In crates/sim/corpus/ every run of the suite repeats it.";
 
 struct Options {
     seeds: Option<u64>,
@@ -37,39 +39,52 @@ struct Options {
     seconds: Option<u64>,
     threads: usize,
     seed: Option<u64>,
-    keep: Option<String>,
+    case: Option<PathBuf>,
     planted: Option<Option<String>>,
     store: Option<String>,
 }
 
 fn main() -> ExitCode {
-    let Some(options) = options() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    // A panic in a case is caught and told with the case.
-    std::panic::set_hook(Box::new(|_| {}));
-    let ground = match ground(options.store.as_deref()) {
-        Ok(ground) => ground,
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{error}");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
-    let ok = match (&options.seed, &options.planted, ground) {
-        (Some(seed), _, ground) => one(*seed, options.keep.as_deref(), &ground),
+    }
+}
+
+/// Does what was asked; whether all is well, or what cannot be done.
+fn run() -> Result<bool, String> {
+    let options = options()?;
+    // A panic in a case is caught and told with the case.
+    std::panic::set_hook(Box::new(|_| {}));
+    let ground = ground(options.store.as_deref())?;
+    if let Some(file) = &options.case {
+        return written(file, &ground);
+    }
+    Ok(match (&options.seed, &options.planted, ground) {
+        (Some(seed), _, ground) => one(*seed, &ground),
         (None, Some(name), _) => planted(name.as_deref(), &options),
         (None, None, Kind::Memory) => everything(&options),
         #[cfg(any(feature = "sqlite", feature = "postgres"))]
         (None, None, ground) => random(&options, &ground),
-    };
-    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    })
 }
 
-fn options() -> Option<Options> {
+fn options() -> Result<Options, String> {
+    let options = parsed().ok_or(USAGE)?;
+    if options.seeds == Some(0) {
+        return Err("`--seeds 0` would play nothing and find nothing: say at least 1".to_owned());
+    }
+    Ok(options)
+}
+
+fn parsed() -> Option<Options> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let (seeds, seconds, seed, keep, planted, store) = (None, None, None, None, None, None);
-    let mut options = Options { seeds, from: 0, seconds, threads, seed, keep, planted, store };
+    let (seeds, seconds, seed, case, planted, store) = (None, None, None, None, None, None);
+    let mut options = Options { seeds, from: 0, seconds, threads, seed, case, planted, store };
     let mut args = std::env::args().skip(1).peekable();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -78,7 +93,7 @@ fn options() -> Option<Options> {
             "--seconds" => options.seconds = Some(args.next()?.parse().ok()?),
             "--threads" => options.threads = args.next()?.parse::<usize>().ok()?.max(1),
             "--seed" => options.seed = Some(args.next()?.parse().ok()?),
-            "--keep" => options.keep = Some(args.next()?),
+            "--case" => options.case = Some(args.next()?.into()),
             "--store" => options.store = Some(args.next()?),
             "--planted" => options.planted = Some(args.next_if(|next| !next.starts_with("--"))),
             _ => return None,
@@ -101,20 +116,33 @@ fn ground(store: Option<&str>) -> Result<Kind, String> {
     }
 }
 
-/// One case, twice.
-fn one(seed: u64, keep: Option<&str>, ground: &Kind) -> bool {
+/// The case of a seed.
+fn one(seed: u64, ground: &Kind) -> bool {
     let case = draw(seed);
-    if let Some(name) = keep {
-        keep_case(name, &Kept { why: format!("the case of seed {seed}"), case: case.clone() });
-    }
     let (first, second) = (ground.play(&case), ground.play(&case));
-    println!("{}", story::tell(&case, &first));
-    println!("{}", first.tally);
     let fickle = ground.repeats() && first.trace != second.trace;
+    let failed = [&first, &second].into_iter().find(|verdict| !verdict.violations.is_empty());
+    match failed {
+        Some(verdict) => println!("{}", Failure::found(&format!("seed {seed}"), &case, verdict, ground)),
+        None => println!("{}", story::tell(&case, &first)),
+    }
+    println!("{}", first.tally);
     if fickle {
         println!("seed {seed} does not do the same twice: {} and {}", first.trace, second.trace);
     }
-    first.violations.is_empty() && second.violations.is_empty() && !fickle
+    failed.is_none() && !fickle
+}
+
+/// A case that is written down.
+fn written(file: &Path, ground: &Kind) -> Result<bool, String> {
+    let Kept { why, case } = corpus::one(file)?;
+    println!("{why}");
+    let failure = Failure::of_file(file, &case, ground);
+    match &failure {
+        Some(failure) => println!("{failure}"),
+        None => println!("every promise is kept, twice in the same way"),
+    }
+    Ok(failure.is_none())
 }
 
 /// The corpus, the N-th-call loop, and the seeds.
@@ -130,7 +158,8 @@ fn everything(options: &Options) -> bool {
     for (name, Kept { why, case }) in &kept {
         let verdict = play(case);
         if !verdict.violations.is_empty() {
-            println!("the corpus fails: {name} ({why})\n{}", story::tell(case, &verdict));
+            let with = format!("corpus {}", name.trim_end_matches(".json"));
+            println!("{why}\n{}", Failure::found(&with, case, &verdict, &Kind::Memory));
             ok = false;
         }
     }
@@ -138,7 +167,7 @@ fn everything(options: &Options) -> bool {
     let looped = nth::every_call(options.threads, usize::MAX);
     println!("{looped}");
     for (case, verdict) in &looped.failures {
-        println!("{}", story::tell(case, verdict));
+        println!("{}", Failure::found(nth::scenario_of(verdict), case, verdict, &Kind::Memory));
     }
     ok &= looped.failures.is_empty();
     random(options, &Kind::Memory) && ok
@@ -164,40 +193,14 @@ fn told(report: &Report, options: &Options, ground: &Kind) -> bool {
     );
     println!("{}", report.tally);
     for (case, verdict) in &report.failures {
-        if !ground.repeats() {
-            println!("FAILED:\n{}", story::tell(case, verdict));
-            continue;
-        }
-        let small = smallest(case, verdict);
-        println!("FAILED, made small:\n{}", story::tell(&small, &play(&small)));
+        println!("{}", Failure::found(&format!("seed {}", case.seed), case, verdict, ground));
         println!("  the whole case has {} acts and {} faults", case.acts.len(), case.faults.len());
     }
-    if let (Some(name), Some((case, verdict)), true) = (&options.keep, report.failures.first(), ground.repeats()) {
-        let why = verdict.violations.first().map(|broken| broken.text.lines().next().unwrap_or("").to_owned());
-        keep_case(name, &Kept { why: why.unwrap_or_default(), case: smallest(case, verdict) });
+    let complaints = report.complaints(ground.repeats());
+    for complaint in &complaints {
+        println!("{complaint}");
     }
-    for seed in &report.fickle {
-        println!("seed {seed} does not do the same twice");
-    }
-    let expected = report.played >= suite::SEEDS_FOR_EVERYTHING && ground.repeats();
-    let missing = if expected { report.missing() } else { Vec::new() };
-    for what in &missing {
-        println!("an empty pass: {what} never occurred");
-    }
-    report.failures.is_empty() && report.fickle.is_empty() && missing.is_empty()
-}
-
-fn keep_case(name: &str, kept: &Kept) {
-    match corpus::keep(name, kept) {
-        Ok(path) => println!("kept as {}", path.file_name().unwrap_or_default().to_string_lossy()),
-        Err(error) => println!("it could not be kept: {error}"),
-    }
-}
-
-/// The smallest case that breaks one of the same invariants.
-fn smallest(case: &Case, verdict: &Verdict) -> Case {
-    let broken = suite::broken(verdict);
-    shrink::shrink(case, SHRINK_TRIES, |case| !suite::broken(&play(case)).is_disjoint(&broken))
+    report.failures.is_empty() && complaints.is_empty()
 }
 
 #[cfg(not(outlast_planted))]

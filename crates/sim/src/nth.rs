@@ -123,6 +123,14 @@ fn with_fault(calm: &Case, process: usize, skip: u64, fails: Fails) -> Case {
     case
 }
 
+/// The scenario a case that broke a promise was made of.
+pub fn scenario_of(verdict: &Verdict) -> &'static str {
+    let said = verdict.violations.first().map_or("", |violation| violation.text.as_str());
+    let names = all().into_iter().map(|scenario| scenario.name);
+    // One name may begin with another.
+    names.filter(|name| said.starts_with(&format!("{name}: "))).max_by_key(|name| name.len()).unwrap_or("scenario")
+}
+
 fn named(scenario: &Scenario, mut verdict: Verdict) -> Verdict {
     let tell = |violation: &mut Violation| violation.text = format!("{}: {}", scenario.name, violation.text);
     verdict.violations.iter_mut().for_each(tell);

@@ -30,7 +30,6 @@ pub fn tell(case: &Case, verdict: &Verdict) -> String {
     for line in &verdict.journals {
         let _ = writeln!(story, "    {line}");
     }
-    let _ = writeln!(story, "  again: cargo xtask sim --seed {}", case.seed);
     story
 }
 

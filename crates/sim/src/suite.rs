@@ -72,6 +72,32 @@ pub struct Report {
 }
 
 impl Report {
+    /// Takes in what came of a case, and of a second time if there was one.
+    fn take(&mut self, case: Case, verdict: Verdict, second: Option<&Verdict>) {
+        self.played += 1;
+        self.tally.add(&verdict.tally);
+        if second.is_some_and(|second| second.trace != verdict.trace) {
+            self.fickle.push(case.seed);
+        }
+        if !verdict.violations.is_empty() {
+            self.failures.push((case, verdict));
+        }
+    }
+
+    /// What is wrong beside broken promises: cases that are not the same twice, and what should have occurred.
+    pub fn complaints(&self, repeats: bool) -> Vec<String> {
+        let fickle = self.fickle.iter();
+        let mut complaints: Vec<String> =
+            fickle.map(|seed| format!("seed {seed} does not do the same twice")).collect();
+        if self.played == 0 {
+            complaints.push("an empty pass: no case was played".to_owned());
+        }
+        if repeats && self.played >= SEEDS_FOR_EVERYTHING {
+            complaints.extend(self.missing().iter().map(|what| format!("an empty pass: {what} never occurred")));
+        }
+        complaints
+    }
+
     /// Kinds of faults, acts, events and invariants that did not occur.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
@@ -150,16 +176,8 @@ fn one(ground: &ground::Kind, seed: u64, report: &Mutex<Report>) {
     let case = draw(seed);
     let verdict = ground.play(&case);
     let twice = ground.repeats() && seed.is_multiple_of(TWICE);
-    let fickle = twice && ground.play(&case).trace != verdict.trace;
-    let mut report = lock(report);
-    report.played += 1;
-    report.tally.add(&verdict.tally);
-    if fickle {
-        report.fickle.push(seed);
-    }
-    if !verdict.violations.is_empty() {
-        report.failures.push((case, verdict));
-    }
+    let second = twice.then(|| ground.play(&case));
+    lock(report).take(case, verdict, second.as_ref());
 }
 
 fn lock(report: &Mutex<Report>) -> std::sync::MutexGuard<'_, Report> {
@@ -169,4 +187,60 @@ fn lock(report: &Mutex<Report>) -> std::sync::MutexGuard<'_, Report> {
 /// The invariants two verdicts break.
 pub fn broken(verdict: &Verdict) -> BTreeSet<u8> {
     verdict.violations.iter().map(|violation| violation.invariant).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::violation::Violation;
+
+    fn verdict(trace: u64) -> Verdict {
+        Verdict { trace, ..Verdict::default() }
+    }
+
+    #[test]
+    fn an_empty_report_is_missing_everything() {
+        let missing = Report::default().missing();
+        let events = Kind::ALL.iter().filter(|kind| !oracle::LATER_EVENTS.contains(kind)).count();
+        let kinds = Fault::KINDS.len() + Act::KINDS.len() + OPERATIONS.len() + CODES.len() + oracle::INVARIANTS.len();
+        assert_eq!(missing.len(), events + kinds, "{missing:?}");
+        assert!(missing.contains(&"the fault \"crash\"".to_owned()), "{missing:?}");
+    }
+
+    #[test]
+    fn what_has_occurred_is_not_missing() {
+        let mut report = Report::default();
+        let mut verdict = verdict(1);
+        verdict.tally.faults.insert("crash", 1);
+        report.take(draw(0), verdict, None);
+        assert_eq!(report.missing().len() + 1, Report::default().missing().len());
+    }
+
+    #[test]
+    fn two_different_traces_are_reported() {
+        let mut report = Report::default();
+        report.take(draw(100), verdict(1), Some(&verdict(1)));
+        assert_eq!(report.complaints(true), Vec::<String>::new());
+        report.take(draw(200), verdict(1), Some(&verdict(2)));
+        assert_eq!(report.complaints(true), ["seed 200 does not do the same twice"]);
+    }
+
+    #[test]
+    fn a_broken_promise_is_a_failure_of_its_case() {
+        let mut report = Report::default();
+        let violations = vec![Violation { invariant: 3, text: "two ends".to_owned() }];
+        report.take(draw(7), Verdict { violations, ..Verdict::default() }, None);
+        report.take(draw(8), verdict(0), None);
+        let failed: Vec<u64> = report.failures.iter().map(|(case, _)| case.seed).collect();
+        assert_eq!((report.played, failed), (2, vec![7]));
+    }
+
+    #[test]
+    fn a_report_complains_about_an_empty_pass_and_only_many_seeds_must_meet_everything() {
+        let played = |played| Report { played, ..Report::default() };
+        assert_eq!(played(0).complaints(true), ["an empty pass: no case was played"]);
+        assert_eq!(played(SEEDS_FOR_EVERYTHING - 1).complaints(true), Vec::<String>::new());
+        assert_eq!(played(SEEDS_FOR_EVERYTHING).complaints(true).len(), Report::default().missing().len());
+        assert_eq!(played(SEEDS_FOR_EVERYTHING).complaints(false), Vec::<String>::new());
+    }
 }

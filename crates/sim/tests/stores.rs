@@ -1,15 +1,16 @@
 //! Cases on real stores. Fewer than in memory, and judged by what can be seen from outside.
 #![cfg(any(feature = "sqlite", feature = "postgres"))]
 
+use outlast_sim::failure::Failure;
 use outlast_sim::ground::Kind;
-use outlast_sim::story;
 use outlast_sim::suite::{Limits, Report, random};
 
 /// Plays the cases of seeds, and fails with the story of the first that broke something.
 fn play(ground: &Kind, cases: u64) -> Report {
     let report = random(ground, 0..cases, THREADS, Limits::default());
     if let Some((case, verdict)) = report.failures.first() {
-        panic!("{} cases failed; the first:\n{}", report.failures.len(), story::tell(case, verdict));
+        let first = Failure::found(&format!("seed {}", case.seed), case, verdict, ground);
+        panic!("{} cases failed; the first:\n{first}", report.failures.len());
     }
     assert_eq!(report.played, cases);
     report

@@ -67,7 +67,15 @@ impl<R: Fn(Outlast) -> Outlast> Simulation<R> {
     }
 
     /// Which seeds are played.
+    ///
+    /// # Panics
+    ///
+    /// If there are none: a simulation that plays nothing finds nothing.
     pub fn seeds(self, seeds: Range<u64>) -> Simulation<R> {
+        assert!(
+            !seeds.is_empty(),
+            "nothing would be played: there are no seeds in {seeds:?}; use at least one, like 0..100"
+        );
         Simulation { seeds, ..self }
     }
 

@@ -195,3 +195,12 @@ fn a_story_that_does_not_end_by_itself_is_no_story() {
         "{text}"
     );
 }
+
+#[test]
+fn a_simulation_of_no_seeds_is_refused_before_it_is_played() {
+    let refused = catch_unwind(|| {
+        let _ = Simulation::new(|engine| engine).seeds(0..0);
+    });
+    let text = refused.unwrap_err().downcast_ref::<String>().unwrap().clone();
+    assert_eq!(text, "nothing would be played: there are no seeds in 0..0; use at least one, like 0..100");
+}
