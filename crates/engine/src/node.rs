@@ -204,13 +204,10 @@ impl Node {
 
     async fn sweep(&self) -> Result<(), StoreError> {
         loop {
-            let (due, asked) = (self.board.next_due(), self.time.asked());
             self.board.clear_due();
-            let swept = self.store.sweep(SWEEP_BATCH_MAX).await;
-            if let (Err(_), Some(due)) = (&swept, due) {
-                self.board.remember_due(due);
-            }
-            let swept = swept?;
+            let asked = self.time.asked();
+            // If it fails, what is due is looked for at the next poll: at once would be again and again.
+            let swept = self.store.sweep(SWEEP_BATCH_MAX).await?;
             self.time.observe(asked, swept.now);
             if let Some(next) = swept.next_due {
                 self.board.remember_due(next);
