@@ -121,7 +121,7 @@ impl Report {
         for code in CODES {
             look("a failure with the code", code, self.tally.codes.contains_key(code));
         }
-        for invariant in oracle::INVARIANTS {
+        for invariant in oracle::INVARIANTS.into_iter().chain([crate::judge::MODEL]) {
             look("the invariant", &invariant.to_string(), self.tally.invariants.contains_key(&invariant));
         }
         missing
@@ -202,7 +202,8 @@ mod tests {
     fn an_empty_report_is_missing_everything() {
         let missing = Report::default().missing();
         let events = Kind::ALL.iter().filter(|kind| !oracle::LATER_EVENTS.contains(kind)).count();
-        let kinds = Fault::KINDS.len() + Act::KINDS.len() + OPERATIONS.len() + CODES.len() + oracle::INVARIANTS.len();
+        let kinds =
+            Fault::KINDS.len() + Act::KINDS.len() + OPERATIONS.len() + CODES.len() + oracle::INVARIANTS.len() + 1;
         assert_eq!(missing.len(), events + kinds, "{missing:?}");
         assert!(missing.contains(&"the fault \"crash\"".to_owned()), "{missing:?}");
     }
