@@ -265,3 +265,19 @@ fn statement(connection: &Connection, sql: &str) -> Result<(), StoreError> {
     let run = || connection.prepare_cached(sql)?.execute([]);
     run().map(|_| ()).map_err(|error| store_error(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_could_not_be_rolled_back_does_not_stop_the_next_one() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (n INTEGER); BEGIN; INSERT INTO t VALUES (1)").unwrap();
+        let mut pen = Pen { connection, names: Names::default(), clock: Clock::System };
+        let write = |rows: &mut SqliteRows<'_>| rows.execute("INSERT INTO t VALUES (2)", []).map_err(of_fault);
+        assert_eq!(pen.attempt(write), Ok(1));
+        let there: i64 = pen.connection.query_row("SELECT sum(n) FROM t", [], |row| row.get(0)).unwrap();
+        assert_eq!(there, 2, "what was to be rolled back is gone");
+    }
+}
