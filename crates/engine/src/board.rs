@@ -30,6 +30,8 @@ pub(crate) struct Board {
     lease: AtomicU64,
     /// The earliest timer this engine started and nobody has looked after since.
     due: AtomicI64,
+    /// Runs were deleted, and their rows are still there.
+    deleted: AtomicBool,
     /// Wakes the node's loop.
     node: Notify,
     /// Says whether the node's loop can be woken; nobody says otherwise if there is none.
@@ -118,6 +120,17 @@ impl Board {
     /// Some run may be ready that nobody drives yet.
     pub(crate) fn somebody_woken(&self) {
         self.notice();
+    }
+
+    /// Runs were deleted.
+    pub(crate) fn somebody_deleted(&self) {
+        self.deleted.store(true, Ordering::SeqCst);
+        self.notice();
+    }
+
+    /// Whether runs were deleted since the last time anybody asked.
+    pub(crate) fn take_deleted(&self) -> bool {
+        self.deleted.swap(false, Ordering::SeqCst)
     }
 
     /// A run is no longer driven here.

@@ -51,6 +51,9 @@ pub struct Outlast {
     options: Options,
 }
 
+/// How long runs that have ended are kept in memory.
+const MEMORY_RETENTION: Duration = Duration::from_secs(60 * 60);
+
 /// Where runs are kept.
 enum Place {
     Memory,
@@ -71,6 +74,7 @@ struct Options {
     poll: Duration,
     grace: Duration,
     version_grace: Duration,
+    retention: Option<Duration>,
     limits: Limits,
     looping: bool,
     host: Option<Arc<dyn Host>>,
@@ -91,6 +95,7 @@ impl Default for Options {
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(10),
             version_grace: Duration::from_secs(5 * 60),
+            retention: None,
             limits: Limits::default(),
             looping: true,
             host: None,
@@ -103,7 +108,7 @@ impl Default for Options {
 impl Outlast {
     /// Keeps runs in this process's memory: for tests and experiments. Nothing survives the process.
     pub fn memory() -> Outlast {
-        Outlast::at(Place::Memory)
+        Outlast::at(Place::Memory).retention(MEMORY_RETENTION)
     }
 
     /// Keeps runs in one SQLite file, which is created if it is missing and belongs to this process alone.
@@ -205,6 +210,14 @@ impl Outlast {
     /// which the last node that has it stops before the next one starts. Five minutes if nobody says otherwise.
     pub fn version_grace(mut self, grace: Duration) -> Outlast {
         self.options.version_grace = grace.max(Duration::from_secs(1));
+        self
+    }
+
+    /// How long runs are kept after they ended; a run with children as long as the last of them. Then they are deleted as
+    /// by [`RunHandle::delete`](crate::RunHandle::delete). A run that has not ended is never touched. For ever if nobody says
+    /// otherwise; in memory, an hour.
+    pub fn retention(mut self, age: Duration) -> Outlast {
+        self.options.retention = Some(age);
         self
     }
 
@@ -329,6 +342,7 @@ async fn launch(
         lease: options.lease,
         poll: options.poll,
         version_grace: options.version_grace,
+        retention: options.retention,
         runs_max: options.runs_max,
         stage: stages,
         looping: options.looping,

@@ -5,6 +5,7 @@ mod asking;
 mod claims;
 mod lease;
 mod once;
+mod retention;
 mod suspects;
 mod versions;
 
@@ -46,6 +47,8 @@ pub(crate) struct Node {
     pub(crate) poll: Duration,
     /// How long nobody may offer a version before its runs park.
     pub(crate) version_grace: Duration,
+    /// How long runs that have ended are kept; for ever if nobody said how long.
+    pub(crate) retention: Option<Duration>,
     /// Runs to hold at most.
     pub(crate) runs_max: usize,
     /// How far the engine is on its way down. A dropped sender means stopped.
@@ -110,6 +113,7 @@ struct Agenda {
     poll: Duration,
     announce: Duration,
     park: Duration,
+    retain: Duration,
 }
 
 impl Node {
@@ -148,6 +152,7 @@ impl Node {
             if polled {
                 agenda.poll = self.after(self.poll);
             }
+            self.look_after_ended(now, &mut agenda).await;
             if let Some(lease) = lease {
                 // Before claiming: a run that is woken and ends its turn meanwhile is found by one or the other.
                 self.look_for_wakes(lease).await;
@@ -174,6 +179,7 @@ impl Node {
             announce: self.after(self.poll.min(self.version_grace / 10)),
             // Not at once: after all nodes were down, those with other versions need time to come up too.
             park: self.after(self.version_grace),
+            retain: self.after(self.retention_period()),
         }
     }
 
@@ -184,8 +190,8 @@ impl Node {
     /// Waits until there is something to look after.
     async fn wait(&mut self, agenda: &Agenda, suspects: Option<Duration>) {
         let due = self.board.next_due().map(|due| self.time.instant(due));
-        let Agenda { poll, announce, park } = *agenda;
-        let until = [due, suspects].into_iter().flatten().fold(poll.min(announce).min(park), Duration::min);
+        let Agenda { poll, announce, park, retain } = *agenda;
+        let until = [due, suspects].into_iter().flatten().fold(poll.min(announce).min(park).min(retain), Duration::min);
         let sleep = self.time.host().sleep_until(until);
         let board = Arc::clone(&self.board);
         let noticed = std::pin::pin!(board.noticed());

@@ -86,7 +86,9 @@ impl Client {
             Act::Fork { part, .. } => self.fork(&run, *part, number).await,
             // Reading disturbs nobody, whatever it finds.
             Act::Explain(_) => drop(run.explain().await),
-            Act::Delete(_) => self.request(&id, Asked::Delete, run.delete(), |()| "Deleted".to_owned()).await,
+            Act::Delete(_) => {
+                self.request(&id, Asked::Delete, run.delete("no longer needed"), |()| "Deleted".to_owned()).await
+            }
         }
     }
 

@@ -40,6 +40,10 @@ impl Trouble {
     }
 }
 
+fn because(reason: Option<&str>) -> String {
+    reason.filter(|reason| !reason.is_empty()).map_or_else(String::new, |reason| format!(" ({reason})"))
+}
+
 /// What a store says when it does not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StoreError {
@@ -47,8 +51,13 @@ pub enum StoreError {
     #[error("there is no run {0}; check the id and the namespace")]
     NotFound(RunKey),
     /// The run was deleted, less than seven days ago (`run_lost`).
-    #[error("run {0} was deleted; its id is free again seven days after that")]
-    Deleted(RunKey),
+    #[error("run {run} was deleted{}; its id is free again seven days after that", because(reason.as_deref()))]
+    Deleted {
+        /// Which run.
+        run: RunKey,
+        /// Why, as whoever deleted it said.
+        reason: Option<String>,
+    },
     /// The id is taken by a run with another workflow or input.
     #[error("run {run} exists with another {what}; use a new id, or the same {what}")]
     Exists {

@@ -164,9 +164,9 @@ pub trait Store: Send + Sync + 'static {
 
     // The end.
 
-    /// Deletes a terminal run, and if it has no parent its whole terminal tree. Its id answers `Deleted` for seven
-    /// days. The rows go with [`Store::retain`].
-    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Deletes a terminal run, and if it has no parent its whole terminal tree. Its id answers `Deleted`, with the reason,
+    /// for seven days. The rows go with [`Store::retain`].
+    fn delete(&self, run: RunKey, reason: String) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Deletes terminal trees past their age, and the rows of deleted runs, in bounded steps a crash cannot spoil.
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>>;
 }

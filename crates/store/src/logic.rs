@@ -37,11 +37,14 @@ pub(crate) fn refuse<T, X>(refusal: impl Into<X>) -> Result<T, Halt<X>> {
     Err(Halt::Refused(refusal.into()))
 }
 
+/// What a reason for deleting is called where it is too long.
+pub(crate) const DELETION: &str = "the reason for a deletion";
+
 /// The run, unless there is none or it was deleted.
 pub(crate) fn live_row(rows: &mut dyn Rows, key: &RunKey) -> Result<RunRow, Halt<StoreError>> {
     match rows.run(key)? {
         None => refuse(StoreError::NotFound(key.clone())),
-        Some(run) if run.deleted_at.is_some() => refuse(StoreError::Deleted(key.clone())),
+        Some(run) if run.deleted_at.is_some() => refuse(run.deleted()),
         Some(run) => Ok(run),
     }
 }

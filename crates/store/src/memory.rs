@@ -395,8 +395,11 @@ impl Store for MemoryStore {
         Box::pin(async move { answer(self.state().attributes(&run)) })
     }
 
-    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { answer(self.state().delete(&run)) })
+    fn delete(&self, run: RunKey, reason: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.limits.check_text(logic::DELETION, &reason)?;
+            answer(self.state().delete(&run, reason))
+        })
     }
 
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {

@@ -377,8 +377,8 @@ impl Store for PostgresStore {
         self.own(|core| async move { query::attributes(&core, &run).await })
     }
 
-    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.own(|core| async move { retention::delete(&core, &run).await })
+    fn delete(&self, run: RunKey, reason: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.own(|core| async move { retention::delete(&core, &run, &reason).await })
     }
 
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {

@@ -57,6 +57,11 @@ pub(crate) struct RunRow {
 }
 
 impl RunRow {
+    /// What is said of it once it was deleted: its note is the reason then.
+    pub(crate) fn deleted(&self) -> StoreError {
+        StoreError::Deleted { run: self.key.clone(), reason: self.note.clone() }
+    }
+
     pub(crate) fn view(&self) -> RunView {
         RunView {
             run: self.key.clone(),

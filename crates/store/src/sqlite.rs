@@ -405,8 +405,11 @@ impl Store for SqliteStore {
         Box::pin(self.read(move |query| query.attributes(&run)))
     }
 
-    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.write(move |rows| retention::delete(rows, &run)))
+    fn delete(&self, run: RunKey, reason: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.limits.check_text(logic::DELETION, &reason)?;
+            self.write(move |rows| retention::delete(rows, &run, &reason)).await
+        })
     }
 
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {

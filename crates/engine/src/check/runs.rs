@@ -38,7 +38,7 @@ impl Checker {
                 let outcome = match Recording::read(store, &view.run).await {
                     Ok(recording) => self.check(&recording),
                     // It was deleted since it was listed.
-                    Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => continue,
+                    Err(StoreError::NotFound(_) | StoreError::Deleted { .. }) => continue,
                     // Damage to one run says nothing about the others.
                     Err(error @ StoreError::Corrupt { .. }) => Err(ReplayError::Unreadable(error.to_string())),
                     Err(error) => return Err(error.into()),

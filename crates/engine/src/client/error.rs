@@ -98,7 +98,7 @@ impl EngineError {
             EngineError::Lost { .. } => code::SIGNAL_LOST,
             EngineError::Held { .. } => "run_held",
             EngineError::NotFound { .. } | EngineError::Store(StoreError::NotFound(_)) => "not_found",
-            EngineError::Store(StoreError::Deleted(_)) => code::RUN_LOST,
+            EngineError::Store(StoreError::Deleted { .. }) => code::RUN_LOST,
             EngineError::Store(StoreError::Exists { .. }) => "run_exists",
             EngineError::Store(StoreError::Limit(_)) => code::LIMIT_EXCEEDED,
             EngineError::Codec(_) | EngineError::Invalid(_) => code::VALIDATION_ERROR,

@@ -217,8 +217,11 @@ impl RunHandle {
         Ok(unparked)
     }
 
-    /// Deletes a run that has ended. Its id answers that it was deleted for seven days.
-    pub async fn delete(&self) -> Result<(), EngineError> {
-        Ok(self.engine.inner.store()?.delete(self.run.clone()).await?)
+    /// Deletes a run that has ended, and the reason is told to whoever asks for it within seven days. What it left in the
+    /// database goes soon.
+    pub async fn delete(&self, reason: &str) -> Result<(), EngineError> {
+        let deleted = self.engine.inner.store()?.delete(self.run.clone(), reason.to_owned()).await;
+        self.engine.inner.board.somebody_deleted();
+        Ok(deleted?)
     }
 }

@@ -132,7 +132,7 @@ impl RunHandle {
 
     async fn deliver(&self, what: &'static str, delivery: Delivery) -> Result<Delivered, EngineError> {
         let delivered = self.engine.deliver(delivery).await?;
-        acknowledged(delivered, &self.run, what)
+        self.engine.acknowledged(delivered, &self.run, what).await
     }
 }
 
@@ -207,7 +207,7 @@ impl Letter {
         let drawn = id.is_none();
         let id = id.unwrap_or_else(|| uuid::Uuid::from_u128(engine.inner.time.host().random()).to_string());
         let delivery = message.deliver(&run, DeliveryId::new(id)?)?;
-        match acknowledged(engine.deliver(delivery).await?, &run, what)? {
+        match engine.acknowledged(engine.deliver(delivery).await?, &run, what).await? {
             // Nobody else has this id: a try whose reply was lost was applied.
             Delivered::Duplicate if drawn => Ok(Delivered::Delivered),
             delivered => Ok(delivered),
@@ -230,19 +230,36 @@ impl Message {
     }
 }
 
-/// What the store said, as the sender is told.
-fn acknowledged(delivered: Delivered, run: &RunKey, what: &'static str) -> Result<Delivered, EngineError> {
-    match delivered {
-        Delivered::Lost => Err(EngineError::Lost { run: run.clone(), what }),
-        Delivered::NotFound => Err(EngineError::NotFound { run: run.clone(), what }),
-        Delivered::Deleted => Err(EngineError::Store(StoreError::Deleted(run.clone()))),
-        accepted @ (Delivered::Delivered | Delivered::Buffered | Delivered::Duplicate | Delivered::Full) => {
-            Ok(accepted)
+impl Engine {
+    /// What the store said, as the sender is told.
+    async fn acknowledged(
+        &self,
+        delivered: Delivered,
+        run: &RunKey,
+        what: &'static str,
+    ) -> Result<Delivered, EngineError> {
+        match delivered {
+            Delivered::Lost => Err(EngineError::Lost { run: run.clone(), what }),
+            Delivered::NotFound => Err(EngineError::NotFound { run: run.clone(), what }),
+            Delivered::Deleted => Err(self.why_deleted(run).await),
+            accepted @ (Delivered::Delivered | Delivered::Buffered | Delivered::Duplicate | Delivered::Full) => {
+                Ok(accepted)
+            }
         }
     }
-}
 
-impl Engine {
+    /// The error of a run that was deleted. Its tombstone knows the reason.
+    async fn why_deleted(&self, run: &RunKey) -> EngineError {
+        let store = match self.inner.store() {
+            Ok(store) => store,
+            Err(stopped) => return stopped,
+        };
+        match store.get(run.clone()).await {
+            Err(error @ StoreError::Deleted { .. }) => error.into(),
+            _ => StoreError::Deleted { run: run.clone(), reason: None }.into(),
+        }
+    }
+
     /// Leaves something for a run, and has it looked after at once. A reply that is lost is not the sender's problem: the
     /// same is left again, and the store applies it once.
     pub(crate) async fn deliver(&self, delivery: Delivery) -> Result<Delivered, EngineError> {

@@ -95,7 +95,7 @@ impl Driver {
         match answer {
             Ok(loaded) if loaded.generation == run.identity().generation => run.receive(loaded.inbox),
             Ok(_) => {}
-            Err(StoreError::Fenced { .. } | StoreError::NotFound(_) | StoreError::Deleted(_)) => {
+            Err(StoreError::Fenced { .. } | StoreError::NotFound(_) | StoreError::Deleted { .. }) => {
                 self.forget(no);
                 return;
             }
@@ -139,7 +139,7 @@ impl Driver {
     /// A commit that will not be: somebody else has the run, or the store cannot take it.
     pub(super) fn lost(&mut self, no: RunNo, commit: &Commit, error: &CommitError) {
         let gone = match error {
-            CommitError::NotApplied(StoreError::NotFound(_) | StoreError::Deleted(_)) => true,
+            CommitError::NotApplied(StoreError::NotFound(_) | StoreError::Deleted { .. }) => true,
             CommitError::NotApplied(_) => false,
             _ => true,
         };

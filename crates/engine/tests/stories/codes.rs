@@ -51,7 +51,7 @@ fn a_deleted_run_is_lost() {
         let run = engine.start("ask", &true).id("a").await.unwrap();
         assert_eq!(code(run.result::<u32>().await), "error", "an error without a code of its own");
         let handle = engine.run("a").unwrap();
-        handle.delete().await.unwrap();
+        handle.delete("no longer needed").await.unwrap();
         assert_eq!(code(handle.view().await), "run_lost");
         assert_eq!(code(handle.journal().await), "run_lost");
         assert_eq!(code(handle.awaiting().await), "run_lost");

@@ -7,7 +7,7 @@ use outlast::{Ctx, Engine, EngineError, Outlast, Recording, Status, Workflow, ch
 use outlast_core::commit::{Delivery, Signal, WaitKind};
 use outlast_core::event::Event;
 use outlast_core::id::{DeliveryId, Key, SignalName};
-use outlast_store::{Awaited, Delivered, Store};
+use outlast_store::{Awaited, Delivered, Retained, Retention, Store};
 use serde_json::{Value, json};
 
 use crate::support::{Scene, Tally, journal, key, kinds, seconds, status};
@@ -305,16 +305,56 @@ fn a_run_is_deleted_when_it_has_ended_and_then_it_is_lost() {
     Scene::play(async |scene| {
         let engine = scene.engine(|engine| engine.workflow("greet", greet)).await;
         let run = engine.start("greet", &()).id("a").await.unwrap();
-        let refused = engine.run("a").unwrap().delete().await.unwrap_err();
+        let refused = engine.run("a").unwrap().delete("no longer needed").await.unwrap_err();
         assert!(refused.to_string().contains("is live"), "{refused}");
         engine.run("a").unwrap().signal("name", "Ann", "1").await.unwrap();
         run.result::<String>().await.unwrap();
-        engine.run("a").unwrap().delete().await.unwrap();
+        engine.run("a").unwrap().delete("Ann asked for it").await.unwrap();
         let handle = engine.run("a").unwrap();
+        let lost = handle.signal("name", "Bob", "2").await.unwrap_err().to_string();
+        assert!(lost.contains("was deleted (Ann asked for it)"), "{lost}");
         assert_eq!(handle.view().await.unwrap_err().code(), "run_lost");
         assert_eq!(handle.signal("name", "Bob", "2").await.unwrap_err().code(), "run_lost");
         assert_eq!(handle.attach().next().await.unwrap_err().code(), "run_lost");
         assert_eq!(engine.run("a").unwrap().result::<String>().await.unwrap_err().code(), "run_lost");
+    });
+}
+
+/// Semantics R12: "retention is the store's policy (memory: 1 h, never a waiting run)".
+#[test]
+fn what_has_ended_goes_after_its_time_and_what_waits_never_does() {
+    Scene::play(async |scene| {
+        let hour = seconds(3_600);
+        let engine = scene.engine(|engine| engine.workflow("greet", greet).retention(hour * 24)).await;
+        for id in ["ended", "waiting"] {
+            engine.start("greet", &()).id(id).await.unwrap();
+        }
+        engine.run("ended").unwrap().signal("name", "Ann", "1").await.unwrap();
+        engine.run("ended").unwrap().result::<String>().await.unwrap();
+        scene.pass(hour * 23).await;
+        assert_eq!(status(&engine, "ended").await, Status::Completed);
+        scene.pass(hour * 6).await;
+        assert_eq!(engine.run("ended").unwrap().view().await.unwrap_err().code(), "run_lost");
+        scene.pass(hour * 24 * 9).await;
+        assert_eq!(engine.run("ended").unwrap().view().await.unwrap_err().code(), "not_found", "its tombstone too");
+        engine.run("waiting").unwrap().signal("name", "Bob", "1").await.unwrap();
+        assert_eq!(engine.run("waiting").unwrap().result::<String>().await.unwrap(), "Hello, Bob");
+    });
+}
+
+/// Semantics R12: what a deleted run left behind goes at once, although nothing else is ever removed.
+#[test]
+fn the_rows_of_a_deleted_run_go_at_once() {
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("greet", greet)).await;
+        let run = engine.start("greet", &()).id("a").await.unwrap();
+        engine.run("a").unwrap().signal("name", "Ann", "1").await.unwrap();
+        run.result::<String>().await.unwrap();
+        engine.run("a").unwrap().delete("Ann asked for it").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let left = scene.store.retain(Retention { age: std::time::Duration::MAX, limit: 100 }).await.unwrap();
+        assert_eq!(left, Retained::default(), "there was nothing left to do");
+        assert_eq!(engine.run("a").unwrap().view().await.unwrap_err().code(), "run_lost");
     });
 }
 

@@ -222,7 +222,7 @@ fn a_run_is_terminated_once() {
         handle.terminate("one").await.unwrap();
         assert_eq!(handle.terminate("two").await.unwrap_err().code(), "signal_lost", "as a late cancel is");
         ended_by_terminate(scene, &engine, "a", "one").await;
-        handle.delete().await.unwrap();
+        handle.delete("no longer needed").await.unwrap();
         assert_eq!(handle.terminate("three").await.unwrap_err().code(), "run_lost");
         let nobody = engine.run("nobody").unwrap();
         assert_eq!(nobody.terminate("four").await.unwrap_err().code(), "not_found");

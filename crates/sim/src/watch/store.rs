@@ -340,14 +340,14 @@ impl Store for Watch {
         self.look(move |store| store.attributes(run))
     }
 
-    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn delete(&self, run: RunKey, reason: String) -> BoxFuture<'_, Result<(), StoreError>> {
         let asked = run.clone();
         let see = move |sight: &mut Sight, answer: &Result<(), StoreError>, _: Stand| {
             if answer.is_ok() {
                 sight.deleted(&asked);
             }
         };
-        self.pass(vec![run.clone()], move |store| store.delete(run), see)
+        self.pass(vec![run.clone()], move |store| store.delete(run, reason), see)
     }
 
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {

@@ -130,7 +130,7 @@ async fn deleted_id_cannot_be_a_child(s: Scene<'_>) {
     let (mut parent, mut child) = family(&s).await;
     let commit = child.commit().event("end").deliver(tell(&parent.run, 0, "ship", "child")).finish();
     s.apply(&mut child, commit).await;
-    s.store.delete(child.run.clone()).await.unwrap();
+    s.store.delete(child.run.clone(), WHY.to_owned()).await.unwrap();
     parent = s.reclaim(&parent.run).await;
     let refused = s.commit(parent.commit().event("x").child(child_of(&parent, "child", "ship"))).await.unwrap_err();
     assert_eq!(refused, child_exists("child"));

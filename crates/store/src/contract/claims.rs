@@ -233,13 +233,13 @@ async fn claim_of_a_run_that_is_not_ready_gives_nothing(s: Scene<'_>) {
 async fn claim_of_an_unknown_or_deleted_run_is_an_error(s: Scene<'_>) {
     let lease = s.node("n", 1_000).await;
     let deleted = s.ended("deleted").await;
-    s.store.delete(deleted.clone()).await.unwrap();
+    s.store.delete(deleted.clone(), WHY.to_owned()).await.unwrap();
     let claim = |pick| Claim { lease, id: ClaimId(1), limit: 1, pick, serves: Serves::Everything };
     for pick in [Pick::Run, Pick::Seize] {
         let refused = s.store.claim(claim(pick(run("none")))).await.unwrap_err();
         assert_eq!(refused, StoreError::NotFound(run("none")));
         let refused = s.store.claim(claim(pick(deleted.clone()))).await.unwrap_err();
-        assert_eq!(refused, StoreError::Deleted(deleted.clone()));
+        assert_eq!(refused, tombstone(deleted.clone()));
     }
 }
 

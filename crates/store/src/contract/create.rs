@@ -268,8 +268,8 @@ async fn fork_has_the_timers_and_waits_it_was_created_with(s: Scene<'_>) {
 
 async fn deleted_id_is_refused(s: Scene<'_>) {
     let a = s.ended("a").await;
-    s.store.delete(a.clone()).await.unwrap();
-    assert_eq!(s.try_create(new_run(&a)).await.unwrap_err(), StoreError::Deleted(a));
+    s.store.delete(a.clone(), WHY.to_owned()).await.unwrap();
+    assert_eq!(s.try_create(new_run(&a)).await.unwrap_err(), tombstone(a));
 }
 
 async fn attributes_come_with_the_run(s: Scene<'_>) {

@@ -212,9 +212,9 @@ async fn commit_of_a_deleted_run_is_not_applied(s: Scene<'_>) {
     let mut held = s.own("a").await;
     let commit = held.commit().event("end").finish();
     s.apply(&mut held, commit).await;
-    s.store.delete(held.run.clone()).await.unwrap();
+    s.store.delete(held.run.clone(), WHY.to_owned()).await.unwrap();
     let refused = s.commit(held.commit().event("x")).await.unwrap_err();
-    assert_eq!(refused, CommitError::NotApplied(StoreError::Deleted(held.run.clone())));
+    assert_eq!(refused, CommitError::NotApplied(tombstone(held.run.clone())));
 }
 
 /// Row 31: history and state diverged. A commit is one transaction.

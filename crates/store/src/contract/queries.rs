@@ -190,7 +190,7 @@ async fn pages_stay_put_while_rows_come_and_go(s: Scene<'_>) {
     let first = s.store.list(Filter { limit: 2, ..all() }).await.unwrap();
     assert_eq!(first.runs.len(), 2);
     s.start("newest").await;
-    s.store.delete(run("gone")).await.unwrap();
+    s.store.delete(run("gone"), WHY.to_owned()).await.unwrap();
     let second = Filter { limit: 2, after: first.next, ..all() };
     assert_eq!(listed(&s, second).await, ["b", "a"], "neither a repetition nor a hole");
 }
@@ -211,7 +211,7 @@ async fn page_has_at_least_one_and_at_most_the_maximum(s: Scene<'_>) {
 async fn deleted_runs_are_hidden(s: Scene<'_>) {
     s.start("stays").await;
     let gone = s.ended("gone").await;
-    s.store.delete(gone).await.unwrap();
+    s.store.delete(gone, WHY.to_owned()).await.unwrap();
     assert_eq!(listed(&s, all()).await, ["stays"]);
     assert_eq!(s.store.count(namespace("default")).await.unwrap(), [(Status::Queued, 1)]);
 }
@@ -229,8 +229,8 @@ async fn count_tells_how_many_stand_where(s: Scene<'_>) {
 
 async fn get_of_an_unknown_or_deleted_run_is_an_error(s: Scene<'_>) {
     let gone = s.ended("gone").await;
-    s.store.delete(gone.clone()).await.unwrap();
-    for (run, error) in [(run("none"), StoreError::NotFound(run("none"))), (gone.clone(), StoreError::Deleted(gone))] {
+    s.store.delete(gone.clone(), WHY.to_owned()).await.unwrap();
+    for (run, error) in [(run("none"), StoreError::NotFound(run("none"))), (gone.clone(), tombstone(gone))] {
         assert_eq!(s.store.get(run.clone()).await.unwrap_err(), error);
         assert_eq!(s.store.awaiting(run.clone()).await.unwrap_err(), error);
         assert_eq!(s.store.attributes(run.clone()).await.unwrap_err(), error);

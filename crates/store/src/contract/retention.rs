@@ -2,6 +2,7 @@
 
 use outlast_core::commit::{Ending, NewRun, Parent, Status, Then};
 use outlast_core::id::{AttributeName, RunKey};
+use outlast_core::limits::TEXT_BYTES_MAX;
 
 use super::scene::*;
 use crate::{Created, Delivered, Excerpt, Filter, Load, LoadFrom, Retention, StoreError};
@@ -10,6 +11,7 @@ super::stories! {
     live_run_is_not_deleted,
     unknown_run_is_not_deleted,
     deleted_run_answers_that_it_is_gone,
+    reason_for_a_deletion_has_a_limit,
     deleting_twice_is_an_error,
     tree_with_a_live_member_is_not_deleted,
     deleting_a_tree_deletes_its_members,
@@ -48,7 +50,7 @@ async fn retain(s: &Scene<'_>, age: u64, limit: usize) -> usize {
 async fn exists(s: &Scene<'_>, run: &RunKey) -> bool {
     match s.store.get(run.clone()).await {
         Ok(_) => true,
-        Err(StoreError::Deleted(_) | StoreError::NotFound(_)) => false,
+        Err(StoreError::Deleted { .. } | StoreError::NotFound(_)) => false,
         Err(error) => panic!("{error}"),
     }
 }
@@ -72,21 +74,21 @@ async fn family(s: &Scene<'_>) -> (Held, Held, Held) {
 async fn live_run_is_not_deleted(s: Scene<'_>) {
     let mut held = s.own("a").await;
     let lives = StoreError::Live(held.run.clone());
-    assert_eq!(s.store.delete(held.run.clone()).await, Err(lives.clone()));
+    assert_eq!(s.store.delete(held.run.clone(), WHY.to_owned()).await, Err(lives.clone()));
     let commit = held.commit().event("x").park("why");
     s.apply(&mut held, commit).await;
-    assert_eq!(s.store.delete(held.run.clone()).await, Err(lives), "also while parked");
+    assert_eq!(s.store.delete(held.run.clone(), WHY.to_owned()).await, Err(lives), "also while parked");
     assert!(exists(&s, &held.run).await);
 }
 
 async fn unknown_run_is_not_deleted(s: Scene<'_>) {
-    assert_eq!(s.store.delete(run("none")).await, Err(StoreError::NotFound(run("none"))));
+    assert_eq!(s.store.delete(run("none"), WHY.to_owned()).await, Err(StoreError::NotFound(run("none"))));
 }
 
 async fn deleted_run_answers_that_it_is_gone(s: Scene<'_>) {
     let a = s.ended("a").await;
-    s.store.delete(a.clone()).await.unwrap();
-    let gone = StoreError::Deleted(a.clone());
+    s.store.delete(a.clone(), WHY.to_owned()).await.unwrap();
+    let gone = tombstone(a.clone());
     assert_eq!(s.store.get(a.clone()).await.unwrap_err(), gone);
     let load = Load { run: a.clone(), from: LoadFrom::Index(outlast_core::id::Index(0)) };
     assert_eq!(s.store.load(vec![load]).await.remove(0).unwrap_err(), gone);
@@ -96,17 +98,25 @@ async fn deleted_run_answers_that_it_is_gone(s: Scene<'_>) {
     assert_eq!(s.deliver(signal(&a, "go", "1", "x")).await, Delivered::Deleted);
 }
 
+async fn reason_for_a_deletion_has_a_limit(s: Scene<'_>) {
+    let a = s.ended("a").await;
+    let long = s.store.delete(a.clone(), "x".repeat(TEXT_BYTES_MAX + 1)).await.unwrap_err();
+    assert!(matches!(long, StoreError::Limit(_)), "{long}");
+    assert!(exists(&s, &a).await);
+    s.store.delete(a.clone(), "x".repeat(TEXT_BYTES_MAX)).await.unwrap();
+}
+
 async fn deleting_twice_is_an_error(s: Scene<'_>) {
     let a = s.ended("a").await;
-    assert_eq!(s.store.delete(a.clone()).await, Ok(()));
-    assert_eq!(s.store.delete(a.clone()).await, Err(StoreError::Deleted(a)));
+    assert_eq!(s.store.delete(a.clone(), WHY.to_owned()).await, Ok(()));
+    assert_eq!(s.store.delete(a.clone(), WHY.to_owned()).await, Err(tombstone(a)));
 }
 
 async fn tree_with_a_live_member_is_not_deleted(s: Scene<'_>) {
     let (mut parent, mut one, two) = family(&s).await;
     finish(&s, &mut parent).await;
     finish(&s, &mut one).await;
-    assert_eq!(s.store.delete(parent.run.clone()).await, Err(StoreError::Live(two.run.clone())));
+    assert_eq!(s.store.delete(parent.run.clone(), WHY.to_owned()).await, Err(StoreError::Live(two.run.clone())));
     assert!(exists(&s, &parent.run).await && exists(&s, &one.run).await);
 }
 
@@ -115,10 +125,11 @@ async fn deleting_a_tree_deletes_its_members(s: Scene<'_>) {
     for held in [&mut parent, &mut one, &mut two] {
         finish(&s, held).await;
     }
-    s.store.delete(parent.run.clone()).await.unwrap();
+    s.store.delete(parent.run.clone(), WHY.to_owned()).await.unwrap();
     retain(&s, 1_000_000, 100).await;
-    for held in [parent, one, two] {
-        assert_eq!(s.store.get(held.run.clone()).await.unwrap_err(), StoreError::Deleted(held.run));
+    assert_eq!(s.store.get(parent.run.clone()).await.unwrap_err(), tombstone(parent.run));
+    for held in [one, two] {
+        assert_eq!(s.store.get(held.run.clone()).await.unwrap_err(), faded(held.run));
     }
 }
 
@@ -126,7 +137,7 @@ async fn deleting_a_tree_deletes_its_members(s: Scene<'_>) {
 async fn child_of_a_deleted_parent_is_not_deleted_with_it(s: Scene<'_>) {
     let mut parent = s.own("p").await;
     finish(&s, &mut parent).await;
-    s.store.delete(parent.run.clone()).await.unwrap();
+    s.store.delete(parent.run.clone(), WHY.to_owned()).await.unwrap();
     let late = child_of(&parent, "late", "1");
     s.try_create(late).await.unwrap();
     retain(&s, 0, 100).await;
@@ -136,7 +147,7 @@ async fn child_of_a_deleted_parent_is_not_deleted_with_it(s: Scene<'_>) {
 async fn deleting_a_member_leaves_the_rest(s: Scene<'_>) {
     let (parent, mut one, two) = family(&s).await;
     finish(&s, &mut one).await;
-    s.store.delete(one.run.clone()).await.unwrap();
+    s.store.delete(one.run.clone(), WHY.to_owned()).await.unwrap();
     retain(&s, 0, 100).await;
     assert!(!exists(&s, &one.run).await);
     assert!(exists(&s, &parent.run).await && exists(&s, &two.run).await);
@@ -151,7 +162,7 @@ async fn retention_deletes_what_is_old_enough_and_nothing_else(s: Scene<'_>) {
     assert_eq!(retain(&s, 100, 100).await, 0);
     s.clock.set(110);
     assert_eq!(retain(&s, 100, 100).await, 1, "ended at 10, kept for 100: goes at 110");
-    assert_eq!(s.store.get(old.clone()).await.unwrap_err(), StoreError::Deleted(old));
+    assert_eq!(s.store.get(old.clone()).await.unwrap_err(), faded(old));
     assert!(exists(&s, &young).await);
 }
 
@@ -266,11 +277,11 @@ async fn retention_can_be_interrupted_at_every_step(s: Scene<'_>) {
             s.store.retain(Retention { age: ms(0), limit: 1 }).await.unwrap();
             match s.store.get(held.run.clone()).await {
                 Ok(_) => assert_eq!(s.load(&held.run).await.events.len(), 4, "whole, or not there"),
-                Err(gone) => assert_eq!(gone, StoreError::Deleted(held.run.clone())),
+                Err(gone) => assert_eq!(gone, faded(held.run.clone())),
             }
         }
         retain(&s, 0, 100).await;
-        assert_eq!(s.store.get(held.run.clone()).await.unwrap_err(), StoreError::Deleted(held.run));
+        assert_eq!(s.store.get(held.run.clone()).await.unwrap_err(), faded(held.run));
     }
 }
 
@@ -278,11 +289,11 @@ async fn retention_can_be_interrupted_at_every_step(s: Scene<'_>) {
 async fn tombstone_holds_the_id_for_seven_days_and_then_it_is_free(s: Scene<'_>) {
     let a = s.ended("a").await;
     s.clock.set(1_000);
-    s.store.delete(a.clone()).await.unwrap();
+    s.store.delete(a.clone(), WHY.to_owned()).await.unwrap();
     retain(&s, 0, 100).await;
     s.clock.set(1_000 + 7 * DAY - 1);
     retain(&s, 0, 100).await;
-    assert_eq!(s.try_create(new_run(&a)).await.unwrap_err(), StoreError::Deleted(a.clone()));
+    assert_eq!(s.try_create(new_run(&a)).await.unwrap_err(), tombstone(a.clone()));
     s.clock.set(1_000 + 7 * DAY);
     retain(&s, 0, 100).await;
     assert_eq!(s.store.get(a.clone()).await.unwrap_err(), StoreError::NotFound(a.clone()));
@@ -298,7 +309,7 @@ async fn id_that_is_free_again_begins_from_nothing(s: Scene<'_>) {
     s.apply(&mut held, commit).await;
     held.next = outlast_core::id::Index(0);
     finish(&s, &mut held).await;
-    s.store.delete(held.run.clone()).await.unwrap();
+    s.store.delete(held.run.clone(), WHY.to_owned()).await.unwrap();
     retain(&s, 0, 100).await;
     s.clock.set(8 * DAY);
     retain(&s, 0, 100).await;
@@ -341,7 +352,7 @@ async fn interrupted_for_seven_days_the_members_still_go(s: Scene<'_>) {
         let mut child = s.reclaim(&run(id)).await;
         finish(&s, &mut child).await;
     }
-    s.store.delete(parent.run.clone()).await.unwrap();
+    s.store.delete(parent.run.clone(), WHY.to_owned()).await.unwrap();
     s.clock.set(8 * DAY);
     retain(&s, 1_000 * DAY as u64, 1).await;
     for id in &ids {

@@ -35,6 +35,19 @@ pub(super) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// Why runs of these stories are deleted.
+pub(super) const WHY: &str = "a story is over";
+
+/// What is said of a run that somebody deleted.
+pub(super) fn tombstone(run: RunKey) -> crate::StoreError {
+    crate::StoreError::Deleted { run, reason: Some(WHY.to_owned()) }
+}
+
+/// What is said of a run that went by its age, or with its tree.
+pub(super) fn faded(run: RunKey) -> crate::StoreError {
+    crate::StoreError::Deleted { run, reason: None }
+}
+
 pub(super) fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }

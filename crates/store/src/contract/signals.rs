@@ -184,7 +184,7 @@ async fn signal_to_a_deleted_run_is_told_so(s: Scene<'_>) {
     s.deliver(signal(&held.run, "go", "1", "x")).await;
     let commit = held.commit().event("end").finish();
     s.apply(&mut held, commit).await;
-    s.store.delete(held.run.clone()).await.unwrap();
+    s.store.delete(held.run.clone(), WHY.to_owned()).await.unwrap();
     assert_eq!(s.deliver(signal(&held.run, "go", "1", "x")).await, Delivered::Deleted);
     assert_eq!(s.deliver(signal(&held.run, "go", "2", "x")).await, Delivered::Deleted);
 }

@@ -405,7 +405,7 @@ async fn answer_tells_who_and_how(s: Scene<'_>) {
 async fn answer_to_an_ended_unknown_or_deleted_run_is_refused(s: Scene<'_>) {
     let ended = s.ended("ended").await;
     let deleted = s.ended("deleted").await;
-    s.store.delete(deleted.clone()).await.unwrap();
+    s.store.delete(deleted.clone(), WHY.to_owned()).await.unwrap();
     assert_eq!(s.deliver(decide(&ended, "ok", "1")).await, Delivered::Lost);
     assert_eq!(s.deliver(decide(&run("none"), "ok", "1")).await, Delivered::NotFound);
     assert_eq!(s.deliver(decide(&deleted, "ok", "1")).await, Delivered::Deleted);

@@ -284,7 +284,7 @@ async fn control_repeated_is_a_duplicate(s: Scene<'_>) {
 async fn control_of_an_ended_unknown_or_deleted_run_is_refused(s: Scene<'_>) {
     let ended = s.ended("ended").await;
     let deleted = s.ended("deleted").await;
-    s.store.delete(deleted.clone()).await.unwrap();
+    s.store.delete(deleted.clone(), WHY.to_owned()).await.unwrap();
     assert_eq!(s.deliver(control(&ended, Control::Cancel, "1")).await, Delivered::Lost);
     assert_eq!(s.deliver(control(&run("none"), Control::Cancel, "1")).await, Delivered::NotFound);
     assert_eq!(s.deliver(control(&deleted, Control::Cancel, "1")).await, Delivered::Deleted);

@@ -172,8 +172,8 @@ impl Store for FaultStore {
         pass!(self, 1, attributes(run))
     }
 
-    fn delete(&self, run: RunKey) -> BoxFuture<'_, Result<(), StoreError>> {
-        pass!(self, 1, delete(run))
+    fn delete(&self, run: RunKey, reason: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        pass!(self, 1, delete(run, reason))
     }
 
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {

@@ -78,7 +78,7 @@ pub(crate) fn check_waits(waits: &[NewWait], limits: &Limits) -> Result<(), Limi
 fn existing(rows: &mut dyn Rows, run: &RunRow, new: &NewRun) -> Result<Created, Halt<StoreError>> {
     let differs = |what| StoreError::Exists { run: new.run.clone(), what };
     if run.deleted_at.is_some() {
-        return refuse(StoreError::Deleted(new.run.clone()));
+        return refuse(run.deleted());
     }
     if run.workflow != new.workflow {
         return refuse(differs("workflow"));

@@ -17,7 +17,7 @@ use crate::logic::{Halt, live_row, refuse};
 use crate::rows::{Rows, RunRow};
 
 impl State {
-    pub(super) fn delete(&mut self, key: &RunKey) -> Result<(), Halt<StoreError>> {
+    pub(super) fn delete(&mut self, key: &RunKey, reason: String) -> Result<(), Halt<StoreError>> {
         let run = live_row(self, key)?;
         if !run.status.is_terminal() {
             return refuse(StoreError::Live(key.clone()));
@@ -25,7 +25,7 @@ impl State {
         if let Some(live) = self.tree(&run).find(|member| !member.status.is_terminal()) {
             return refuse(StoreError::Live(live.key.clone()));
         }
-        self.mark_deleted(&run);
+        self.mark_deleted(&run, Some(reason));
         Ok(())
     }
 
@@ -50,8 +50,8 @@ impl State {
         })
     }
 
-    fn mark_deleted(&mut self, run: &RunRow) {
-        let after = RunRow { deleted_at: Some(self.now()), side: true, ..run.clone() };
+    fn mark_deleted(&mut self, run: &RunRow, reason: Option<String>) {
+        let after = RunRow { deleted_at: Some(self.now()), note: reason, side: true, ..run.clone() };
         self.unindex_deleted(run, &after);
     }
 
@@ -67,7 +67,7 @@ impl State {
         let mut doomed: Vec<RunRow> = whole.cloned().collect();
         doomed.sort_by_key(|run| (run.finished_at, run.row));
         for run in doomed.into_iter().take(limit) {
-            self.mark_deleted(&run);
+            self.mark_deleted(&run, None);
             retained.runs += 1;
         }
     }
@@ -83,7 +83,7 @@ impl State {
         };
         let members: Vec<RunRow> = self.runs.values().filter(doomed).take(limit).cloned().collect();
         for run in members {
-            self.mark_deleted(&run);
+            self.mark_deleted(&run, None);
             retained.runs += 1;
         }
     }

@@ -135,7 +135,7 @@ fn read_snapshot(fields: &mut Fields<'_>) -> Result<Option<Snapshot>, Detail> {
 fn choose(stored: Stored, load: &Load) -> Result<Found, StoreError> {
     let Stored { ns, run, input, snapshot } = stored;
     if run.deleted_at.is_some() {
-        return Err(StoreError::Deleted(load.run.clone()));
+        return Err(run.deleted());
     }
     let first = match (&load.from, &snapshot) {
         (LoadFrom::Index(index), _) => *index,

@@ -53,7 +53,7 @@ pub(super) async fn live(core: &Core, session: &mut Session, key: &RunKey) -> Re
     let row = rows.first().ok_or_else(not_found)?;
     let run = decode::run(row, &core.namespaces).map_err(|damaged| damaged.error)?;
     match run.deleted_at {
-        Some(_) => Err(StoreError::Deleted(key.clone()).into()),
+        Some(_) => Err(run.deleted().into()),
         None => Ok((ns, run)),
     }
 }

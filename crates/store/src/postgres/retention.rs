@@ -14,21 +14,22 @@ use super::session::{CLOCK, Param, Session, Step};
 use super::{Core, transact};
 use crate::api::{Retained, Retention};
 use crate::error::StoreError;
+use crate::logic::DELETION;
 
 const LOCK: &str = concat!("SELECT ", run_columns!(), " FROM run r WHERE r.ns = $1 AND r.id = $2 FOR UPDATE");
 const LIVE_MEMBER: &str = "SELECT id FROM run WHERE root = $2 AND ns + 0 = $1 AND deleted_at IS NULL \
      AND status + 0 < 5 ORDER BY id LIMIT 1";
-const MARK: &str = "UPDATE run SET deleted_at = $2, side = true WHERE seq = $1";
+const MARK: &str = "UPDATE run SET deleted_at = $2, note = $3, side = true WHERE seq = $1";
 
 /// Trees all of which ended before the cutoff, by their tops.
-const DOOM_RIPE: &str = "UPDATE run r SET deleted_at = $1, side = true FROM (SELECT t.seq FROM run t \
+const DOOM_RIPE: &str = "UPDATE run r SET deleted_at = $1, note = NULL, side = true FROM (SELECT t.seq FROM run t \
      WHERE t.root IS NULL AND t.finished_at IS NOT NULL AND t.deleted_at IS NULL AND t.finished_at <= $2 \
      AND NOT EXISTS (SELECT 1 FROM run m WHERE m.root = t.id AND m.ns + 0 = t.ns \
      AND m.deleted_at IS NULL AND (m.finished_at IS NULL OR m.finished_at > $2)) \
      ORDER BY t.finished_at, t.seq LIMIT $3 FOR UPDATE OF t SKIP LOCKED) k \
      WHERE r.seq = k.seq RETURNING r.seq";
 /// Members follow their top while its own rows are still to be removed.
-const DOOM_MEMBERS: &str = "UPDATE run r SET deleted_at = $1, side = true FROM (SELECT m.seq FROM run t \
+const DOOM_MEMBERS: &str = "UPDATE run r SET deleted_at = $1, note = NULL, side = true FROM (SELECT m.seq FROM run t \
      JOIN run m ON m.root = t.id AND m.ns + 0 = t.ns AND m.deleted_at IS NULL \
      WHERE t.deleted_at IS NOT NULL AND t.side LIMIT $2 FOR UPDATE OF m SKIP LOCKED) k \
      WHERE r.seq = k.seq RETURNING r.seq";
@@ -73,11 +74,12 @@ const DOOMED_MAX: usize = 256;
 /// How long a lease that ended is remembered.
 const LEASE_MEMORY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-pub(super) async fn delete(core: &Core, key: &RunKey) -> Result<(), StoreError> {
-    transact!(core, |session| try_delete(core, session, key))
+pub(super) async fn delete(core: &Core, key: &RunKey, reason: &str) -> Result<(), StoreError> {
+    core.limits.check_text(DELETION, reason)?;
+    transact!(core, |session| try_delete(core, session, key, reason))
 }
 
-async fn try_delete(core: &Core, session: &mut Session, key: &RunKey) -> Result<(), Failure> {
+async fn try_delete(core: &Core, session: &mut Session, key: &RunKey, reason: &str) -> Result<(), Failure> {
     core.namespaces.learn(session, [&key.namespace]).await?;
     let not_found = || Failure::from(StoreError::NotFound(key.clone()));
     let ns = core.namespaces.id(&key.namespace).ok_or_else(not_found)?;
@@ -93,7 +95,7 @@ async fn try_delete(core: &Core, session: &mut Session, key: &RunKey) -> Result<
     let now = core.now(answers.last().map_or(&[], Vec::as_slice))?;
     let run = decode::run(first(1).ok_or_else(not_found)?, &core.namespaces).map_err(|damaged| damaged.error)?;
     if run.deleted_at.is_some() {
-        return Err(StoreError::Deleted(key.clone()).into());
+        return Err(run.deleted().into());
     }
     if !run.status.is_terminal() {
         return Err(StoreError::Live(key.clone()).into());
@@ -102,7 +104,7 @@ async fn try_delete(core: &Core, session: &mut Session, key: &RunKey) -> Result<
         let id = Fields::from(member, 0).id().map_err(|detail| StoreError::corrupt(key.to_string(), detail))?;
         return Err(StoreError::Live(RunKey::new(key.namespace.clone(), id)).into());
     }
-    let params: Vec<Param<'_>> = vec![Box::new(run.row), Box::new(now.as_millis())];
+    let params: Vec<Param<'_>> = vec![Box::new(run.row), Box::new(now.as_millis()), Box::new(reason)];
     session.commit(vec![Step::new(MARK, params)]).await?;
     Ok(())
 }

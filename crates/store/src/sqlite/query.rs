@@ -32,7 +32,7 @@ impl Query<'_> {
         let run = statement.query_row(params![ns, key.id.as_str()], read).optional();
         let run = run.map_err(|error| corrupt(key, error))?.ok_or_else(not_found)?;
         if run.deleted_at.is_some() {
-            return Err(StoreError::Deleted(key.clone()).into());
+            return Err(run.deleted().into());
         }
         Ok((ns, run))
     }

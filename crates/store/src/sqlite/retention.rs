@@ -28,7 +28,7 @@ const PURGES: [&str; 6] = [
     "DELETE FROM snapshot WHERE ns = ?1 AND run = ?2 AND ?3 > 0",
 ];
 
-pub(super) fn delete(rows: &mut SqliteRows<'_>, key: &RunKey) -> Result<(), Halt<StoreError>> {
+pub(super) fn delete(rows: &mut SqliteRows<'_>, key: &RunKey, reason: &str) -> Result<(), Halt<StoreError>> {
     let run = live_row(rows, key)?;
     if !run.status.is_terminal() {
         return refuse(StoreError::Live(key.clone()));
@@ -38,12 +38,12 @@ pub(super) fn delete(rows: &mut SqliteRows<'_>, key: &RunKey) -> Result<(), Halt
     if let Some(live) = live.and_then(|id| RunId::new(id).ok()) {
         return refuse(StoreError::Live(RunKey::new(key.namespace.clone(), live)));
     }
-    mark_deleted(rows, &run)?;
+    mark_deleted(rows, &run, Some(reason.to_owned()))?;
     Ok(())
 }
 
-fn mark_deleted(rows: &mut SqliteRows<'_>, run: &RunRow) -> Result<(), Fault> {
-    let after = RunRow { deleted_at: Some(rows.now()), side: true, ..run.clone() };
+fn mark_deleted(rows: &mut SqliteRows<'_>, run: &RunRow, reason: Option<String>) -> Result<(), Fault> {
+    let after = RunRow { deleted_at: Some(rows.now()), note: reason, side: true, ..run.clone() };
     rows.update_run(run, &after)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn retain(rows: &mut SqliteRows<'_>, retention: Retention) -> Result<
 fn mark_all(rows: &mut SqliteRows<'_>, sql: &str, params: impl Params) -> Result<usize, Fault> {
     let doomed = runs(rows, sql, params)?;
     for run in &doomed {
-        mark_deleted(rows, run)?;
+        mark_deleted(rows, run, None)?;
     }
     Ok(doomed.len())
 }

@@ -22,7 +22,7 @@ const APPLICATION_ID: i32 = 0x6f75_746c;
 const SAFE_SQLITE: i32 = 3_051_003;
 
 /// How long to wait for a lock somebody else holds on the file, a backup for example.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Statements kept prepared per connection.
 const STATEMENTS_MAX: usize = 256;

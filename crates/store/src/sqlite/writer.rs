@@ -14,12 +14,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::store_error;
 use super::names::Names;
 use super::rows::SqliteRows;
+use super::schema::BUSY_TIMEOUT;
 use crate::clock::Clock;
 use crate::error::{StoreError, Trouble};
 use crate::rows::Fault;
@@ -84,7 +87,8 @@ pub(super) struct WriterQueue {
 
 impl WriterQueue {
     /// Runs `work` on this thread, in a transaction of its own, and blocks until it is durable. None if somebody else
-    /// writes, or waits for that: whoever waits is not overtaken. An error means it was not applied.
+    /// writes, here or in another process, or waits for that: whoever waits is not overtaken. An error means it was not
+    /// applied.
     pub(super) fn here<T>(
         &self,
         work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, Fault>,
@@ -97,7 +101,10 @@ impl WriterQueue {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(pen.attempt(|rows| work(rows).map_err(of_fault)))
+        match pen.attempt_at_once(|rows| work(rows).map_err(of_fault)) {
+            Err(StoreError::Unavailable { trouble: Trouble::Busy, .. }) => None,
+            done => Some(done),
+        }
     }
 
     /// Runs `work` in the next group and waits until it is durable. An error means it was not applied.
@@ -170,6 +177,17 @@ impl Pen {
         committed
     }
 
+    /// The same, without waiting for another process that writes.
+    fn attempt_at_once<T>(
+        &mut self,
+        work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.connection.busy_timeout(Duration::ZERO).map_err(|error| store_error(&error))?;
+        let attempted = self.attempt(work);
+        self.connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| store_error(&error))?;
+        attempted
+    }
+
     fn roll_back(&mut self) {
         // Namespaces looked up in the transaction may be gone with it.
         self.names.clear();
@@ -189,8 +207,12 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(connection: Connection, names: Names, clock: Clock) -> (Writer, WriterQueue) {
+        Writer::with(Pen { connection, names, clock })
+    }
+
+    fn with(pen: Pen) -> (Writer, WriterQueue) {
         let (sender, queue) = mpsc::channel(QUEUE_MAX);
-        let pen = Arc::new(Mutex::new(Pen { connection, names, clock }));
+        let pen = Arc::new(Mutex::new(pen));
         let waiting = Arc::new(AtomicUsize::new(0));
         let writer = Writer { pen: Arc::clone(&pen), queue, waiting: Arc::clone(&waiting) };
         (writer, WriterQueue { sender, pen, waiting })
@@ -269,6 +291,25 @@ fn statement(connection: &Connection, sql: &str) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "how long SQLite waits is real time")]
+    fn a_writer_of_another_process_is_not_waited_for_on_the_callers_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("t.db");
+        let stranger = Connection::open(&file).unwrap();
+        stranger.execute_batch("CREATE TABLE t (n INTEGER); BEGIN IMMEDIATE").unwrap();
+        let pen =
+            Pen { connection: Connection::open(&file).unwrap(), names: Names::default(), clock: Clock::System };
+        pen.connection.busy_timeout(BUSY_TIMEOUT).unwrap();
+        let (_writer, queue) = Writer::with(pen);
+        let write = |rows: &mut SqliteRows<'_>| rows.execute("INSERT INTO t VALUES (2)", []);
+        let begun = std::time::Instant::now();
+        assert!(queue.here(write).is_none(), "it is to be sent to the thread that can wait");
+        assert!(begun.elapsed() < BUSY_TIMEOUT / 2);
+        stranger.execute_batch("COMMIT").unwrap();
+        assert_eq!(queue.here(write), Some(Ok(1)));
+    }
 
     #[test]
     fn a_transaction_that_could_not_be_rolled_back_does_not_stop_the_next_one() {

@@ -291,7 +291,7 @@ async fn retain(port: &Port, runs: &[&str], later: i64, remembered: bool) -> Pla
     }
     for id in runs {
         match port.call(|store| store.get(port.stage.run(id))).await? {
-            Err(StoreError::Deleted(_)) if remembered => {}
+            Err(StoreError::Deleted { .. }) if remembered => {}
             Err(StoreError::NotFound(_)) if !remembered => {}
             other => panic!("{id} should be gone, remembered: {remembered}; it is {other:?}"),
         }

@@ -124,7 +124,7 @@ pub(crate) async fn make(store: &dyn Store, call: Call) -> Reply {
         Call::Awaiting(run) => Reply::Awaiting(store.awaiting(run).await),
         Call::Excerpt(excerpt) => Reply::Records(store.excerpt(excerpt).await),
         Call::Attributes(run) => Reply::Attributes(store.attributes(run).await),
-        Call::Delete(run) => Reply::Done(store.delete(run).await),
+        Call::Delete(run) => Reply::Done(store.delete(run, "asked to".to_owned()).await),
         Call::Retain(retention) => Reply::Done(retain(store, retention).await),
     }
 }

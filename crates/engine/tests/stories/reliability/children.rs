@@ -116,7 +116,7 @@ fn row_38_a_stranger_that_has_the_id_of_a_child_that_is_gone_is_left_alone() {
             run.pause("lunch").await.unwrap();
             assert_eq!(engine.drive_once("a").await.unwrap().status, Status::Paused);
             assert_eq!(engine.drive_once("c").await.unwrap().status, Status::Completed);
-            engine.run("c").unwrap().delete().await.unwrap();
+            engine.run("c").unwrap().delete("no longer needed").await.unwrap();
             scene.pass(seconds((TOMBSTONE_DAYS + 1) * 86_400)).await;
             while scene.store.retain(Retention { age: seconds(u64::MAX / 2_000), limit: 100 }).await.unwrap().more {}
             engine.start("stranger", &()).id("c").await.expect("the id is free");
