@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_transaction_that_could_not_be_rolled_back_does_not_stop_the_next_one() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch("CREATE TABLE t (n INTEGER); BEGIN; INSERT INTO t VALUES (1)").unwrap();
+        connection.execute_batch("CREATE TABLE t (n INTEGER); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
         let mut pen = Pen { connection, names: Names::default(), clock: Clock::System };
         let write = |rows: &mut SqliteRows<'_>| rows.execute("INSERT INTO t VALUES (2)", []).map_err(of_fault);
         assert_eq!(pen.attempt(write), Ok(1));
