@@ -56,9 +56,9 @@ pub(crate) fn check() -> Result<()> {
     findings.extend(planted::each_once(&tree));
     findings.extend(promises::readme(tree.text("README.md")));
     findings.extend(promises::ci(tree.text(".ci/run")));
-    let functions = cited::functions(&tree);
+    let tests = cited::tests(&tree);
     for document in cited::DOCUMENTS {
-        findings.extend(cited::rules(document, tree.text(document), &functions));
+        findings.extend(cited::rules(document, tree.text(document), &tests));
     }
 
     for finding in &findings {

@@ -422,6 +422,10 @@ pub struct Filter {
 /// The most rows one page of a listing has.
 pub const LIST_PAGE_MAX: usize = 1_000;
 
+/// The bytes with which one page of a journal ends: the event that reaches them is its last. So one page has less than this
+/// and one more event, and never none because an event is large.
+pub const EXCERPT_BYTES_MAX: usize = 4 << 20;
+
 impl Filter {
     /// All runs of a namespace.
     pub fn all(namespace: Namespace) -> Self {
@@ -512,8 +516,27 @@ pub struct Excerpt {
     pub generation: Option<Generation>,
     /// From this index on.
     pub from: Index,
-    /// At most so many events, and never more than [`LIST_PAGE_MAX`].
+    /// At most so many events, never more than [`LIST_PAGE_MAX`], and none after the one that reaches
+    /// [`EXCERPT_BYTES_MAX`].
     pub limit: usize,
+}
+
+impl Excerpt {
+    /// How many events a page has at most.
+    pub(crate) fn events_max(&self) -> usize {
+        self.limit.min(LIST_PAGE_MAX)
+    }
+
+    /// Whether nothing came after this page when it was read.
+    pub fn is_last(&self, page: &[Record]) -> bool {
+        page.len() < self.events_max() && page.iter().map(Record::payload_bytes).sum::<usize>() < EXCERPT_BYTES_MAX
+    }
+
+    /// What to ask for after this page.
+    #[must_use]
+    pub fn after(self, page: &[Record]) -> Excerpt {
+        Excerpt { from: Index(self.from.0.saturating_add(page.len() as u64)), ..self }
+    }
 }
 
 /// What retention may delete.

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Awaited, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, TaskView};
+use crate::{Awaited, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, StoreError, TaskView};
 use outlast_core::commit::{InboxItem, InboxKind, Status};
 use outlast_core::event::{Event, Kind};
 use outlast_core::id::{DeliveryId, Generation, Index, Key, Namespace, RunKey, SignalName};
@@ -80,7 +80,7 @@ impl RunState {
         for generation in 0..=view.generation.0 {
             let (run, generation) = (run.clone(), Some(Generation(generation)));
             let excerpt = Excerpt { run, generation, from: Index(0), limit: LIST_PAGE_MAX };
-            journals.push(store.excerpt(excerpt).await.map_err(|error| say(&error))?);
+            journals.push(whole(store, excerpt).await.map_err(|error| say(&error))?);
         }
         let load = Load { run: run.clone(), from: LoadFrom::Index(Index(0)) };
         let loaded = store.load(vec![load]).await.remove(0).map_err(|error| say(&error))?;
@@ -107,6 +107,20 @@ impl RunState {
     /// The decoded events of all generations, in order.
     pub fn events(&self) -> Vec<Event> {
         self.journals.iter().flatten().filter_map(|record| Event::decode(record).ok()).collect()
+    }
+}
+
+/// A journal, page by page.
+async fn whole(store: &dyn Store, mut excerpt: Excerpt) -> Result<Vec<Record>, StoreError> {
+    let mut records = Vec::new();
+    loop {
+        let page = store.excerpt(excerpt.clone()).await?;
+        let is_last = excerpt.is_last(&page);
+        excerpt = excerpt.after(&page);
+        records.extend(page);
+        if is_last {
+            return Ok(records);
+        }
     }
 }
 

@@ -8,20 +8,66 @@ use super::tree::{SourceFile, Tree};
 /// Documents whose rules begin with `**X1.**` and name their tests on the lines that follow, indented.
 pub(super) const DOCUMENTS: [&str; 2] = ["docs/semantics.md", "docs/reliability.md"];
 
-/// The names of all functions in the tree, tests among them.
-pub(super) fn functions(tree: &Tree) -> BTreeSet<&str> {
-    let lines = tree.files.iter().filter(|file| file.is_rust()).flat_map(SourceFile::lines);
-    lines.filter_map(|(_, line)| name_of_function(line)).collect()
+/// What a function must bear to be run as a test.
+const TEST_ATTRIBUTES: [&str; 3] = ["#[test]", "#[tokio::test]", "#[tokio::test("];
+/// Opens the list of the stories in a file of the stores' contract, which the suite runs on every store.
+const STORIES: &str = "stories! {";
+/// The file of the rules that crash loop and simulator check from outside. A rule gives a verdict.
+const INVARIANTS: &str = "invariants.rs";
+const VERDICT: &str = "-> Verdict {";
+
+/// The names of all tests in the tree: functions that a test runner runs, cases of the contract, and invariants.
+pub(super) fn tests(tree: &Tree) -> BTreeSet<&str> {
+    tree.files.iter().filter(|file| file.is_rust()).flat_map(tests_in).collect()
+}
+
+fn tests_in(file: &SourceFile) -> BTreeSet<&str> {
+    let stories = listed_stories(file);
+    let has_rules = file.path.ends_with(INVARIANTS);
+    let mut tests = BTreeSet::new();
+    let mut is_marked = false;
+    for (_, line) in file.lines() {
+        let start = line.trim_start();
+        is_marked |= TEST_ATTRIBUTES.iter().any(|attribute| start.starts_with(attribute));
+        let Some(name) = name_of_function(line) else { continue };
+        let is_rule = has_rules && line.ends_with(VERDICT);
+        if is_marked || is_rule || stories.contains(name) {
+            tests.insert(name);
+        }
+        is_marked = false;
+    }
+    tests
+}
+
+/// The words in the lists of stories of a file.
+fn listed_stories(file: &SourceFile) -> BTreeSet<&str> {
+    let mut words = BTreeSet::new();
+    let mut is_open = false;
+    for (_, line) in file.lines() {
+        if is_open {
+            is_open = !line.starts_with('}');
+            words.extend(line.split(|letter: char| !is_part_of_name(letter)));
+        } else {
+            is_open = line.ends_with(STORIES);
+        }
+    }
+    words
 }
 
 fn name_of_function(line: &str) -> Option<&str> {
-    let (_, rest) =
-        line.trim_start().split_once("fn ").filter(|(before, _)| before.len() <= "pub(crate) async ".len())?;
-    rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+    let mut rest = line.trim_start();
+    for modifier in ["pub ", "pub(super) ", "pub(crate) ", "const ", "async "] {
+        rest = rest.strip_prefix(modifier).unwrap_or(rest);
+    }
+    rest.strip_prefix("fn ")?.split(|letter: char| !is_part_of_name(letter)).next()
+}
+
+fn is_part_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
 }
 
 /// The rules of one document.
-pub(super) fn rules(path: &str, text: Option<&str>, functions: &BTreeSet<&str>) -> Vec<Finding> {
+pub(super) fn rules(path: &str, text: Option<&str>, tests: &BTreeSet<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut numbers = BTreeSet::new();
     let mut open: Option<(usize, &str)> = None;
@@ -41,7 +87,7 @@ pub(super) fn rules(path: &str, text: Option<&str>, functions: &BTreeSet<&str>) 
         }
         for test in line.strip_prefix("  `").into_iter().flat_map(|_| line.split('`').skip(1).step_by(2)) {
             open = None;
-            if !functions.contains(test) {
+            if !tests.contains(test) {
                 let fix = "name the test that holds the rule, or write it";
                 findings.push(Finding::new(path, at, format!("there is no test `{test}`"), fix));
             }
@@ -62,10 +108,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_found_wherever_they_stand() {
-        let text = "fn a() {}\n    async fn b(s: Scene) {\n// this fn is none of ours\npub(crate) fn c<T>() {}\n";
-        let tree = Tree { files: vec![file("x.rs", text), file("y.md", "fn d() {}")] };
-        assert_eq!(functions(&tree), BTreeSet::from(["a", "b", "c", "is"]));
+    fn only_what_is_run_as_a_test_counts_as_one() {
+        let text = "fn helper() {}\n\
+            #[test]\n#[ignore = \"slow\"]\n/// Says more.\nfn plain() {}\n\
+            fn after_a_test() {}\n\
+            // #[test]\nfn commented_out() {}\n\
+            \x20   #[tokio::test(flavor = \"multi_thread\")]\n    async fn awaits() {\n\
+            \x20       let f = |test| test;\n    }\n\
+            // this fn is_no_function\n";
+        let tree = Tree { files: vec![file("x.rs", text), file("y.md", "#[test]\nfn d() {}")] };
+        assert_eq!(tests(&tree), BTreeSet::from(["plain", "awaits"]));
+    }
+
+    #[test]
+    fn cases_of_the_contract_are_those_that_are_listed() {
+        let text = "super::stories! {\n    one, two,\n    not_there;\n    small limits: three,\n}\n\
+            async fn one(s: Scene<'_>) {}\nasync fn two(\n    s: Scene<'_>,\n) {}\nasync fn three(s: Scene<'_>) {}\n\
+            async fn not_listed(s: Scene<'_>) {}\n";
+        let tree = Tree { files: vec![file("contract/x.rs", text)] };
+        assert_eq!(tests(&tree), BTreeSet::from(["one", "two", "three"]));
+    }
+
+    #[test]
+    fn invariants_are_what_gives_a_verdict() {
+        let text = "pub fn rule(run: &Run) -> Verdict {\nfn other(run: &Run) -> bool {\n";
+        let tree = Tree { files: vec![file("src/invariants.rs", text), file("src/lib.rs", text)] };
+        assert_eq!(tests(&tree), BTreeSet::from(["rule"]));
+        let elsewhere = Tree { files: vec![file("src/lib.rs", text)] };
+        assert_eq!(tests(&elsewhere), BTreeSet::new());
     }
 
     #[test]

@@ -136,13 +136,13 @@ impl RunHandle {
     /// The journal of a generation as it is stored; of the current one if none is named.
     pub(super) async fn records(&self, generation: Option<Generation>) -> Result<Vec<Record>, EngineError> {
         let mut records = Vec::new();
+        let mut excerpt = Excerpt { run: self.run.clone(), generation, from: Index(0), limit: LIST_PAGE_MAX };
         loop {
-            let from = Index(records.len() as u64);
-            let excerpt = Excerpt { run: self.run.clone(), generation, from, limit: LIST_PAGE_MAX };
-            let page = self.engine.inner.store()?.excerpt(excerpt).await?;
-            let full = page.len() == LIST_PAGE_MAX;
+            let page = self.engine.inner.store()?.excerpt(excerpt.clone()).await?;
+            let is_last = excerpt.is_last(&page);
+            excerpt = excerpt.after(&page);
             records.extend(page);
-            if !full {
+            if is_last {
                 return Ok(records);
             }
         }

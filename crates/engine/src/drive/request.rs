@@ -137,7 +137,9 @@ impl Run {
                 self.withdrawn.insert(key.clone());
             }
             self.drop_below(key);
-            self.table.shift(key, Transition::Cancelled);
+            if self.table.is_live(key) {
+                self.table.shift(key, Transition::Cancelled);
+            }
             return true;
         }
         false

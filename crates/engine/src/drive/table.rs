@@ -1,11 +1,14 @@
 //! Every operation of a run, and where it stands: the one place that can say why a turn goes on or ends.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use outlast_core::event::ClosePolicy;
 use outlast_core::id::{InboxId, Key, RunId, SignalName};
-use outlast_core::lifecycle::{OperationView, State, Transition};
+use outlast_core::lifecycle::{IllegalTransition, OperationView, State, Transition};
 use outlast_core::operation::{Location, OperationKind, ancestors};
 use outlast_core::retry::Retry;
 use outlast_core::time::Timestamp;
@@ -94,6 +97,15 @@ impl Code {
     fn is_clocked(&self) -> bool {
         self.timeout.is_some() || self.heartbeat.is_some()
     }
+}
+
+/// Something that cannot happen to an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Impossible {
+    #[error("{0}: {1}, but nobody asked for such an operation, or it is completed and forgotten")]
+    Unknown(Key, Transition),
+    #[error("{0}: {1}")]
+    Illegal(Key, IllegalTransition),
 }
 
 /// Where a body stands.
@@ -192,24 +204,26 @@ impl Table {
         self.waits.get(name)?.front()
     }
 
-    /// Moves an operation on. An impossible move is a bug in the engine: the operation stays where it is, and says so.
+    /// Moves an operation on, if it can move so. An impossible move is a bug in the engine: nothing changes, and it says
+    /// so. The deadline stays as it is until the operation is completed or somebody sets another.
     pub(super) fn shift(&mut self, key: &Key, transition: Transition) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        let (kind, from) = (entry.kind, entry.state);
-        match entry.state.after(transition) {
-            Ok(state) => entry.state = state,
-            Err(error) => {
-                debug_assert!(false, "{key}: {error}");
-                tracing::error!(key = %key, %error, "an operation cannot move so");
-                return;
-            }
+        if let Err(error) = self.try_shift(key, transition) {
+            debug_assert!(false, "{error}");
+            tracing::error!(key = %key, %error, "an operation cannot move so");
         }
+    }
+
+    fn try_shift(&mut self, key: &Key, transition: Transition) -> Result<(), Impossible> {
+        let Some(entry) = self.entries.get_mut(key) else { return Err(Impossible::Unknown(key.clone(), transition)) };
+        let (kind, from) = (entry.kind, entry.state);
+        entry.state = from.after(transition).map_err(|error| Impossible::Illegal(key.clone(), error))?;
         tracing::trace!(target: "outlast::operation", key = %key, state = %entry.state, "operation:state-changed");
         let to = entry.state;
         self.notes.note(|| Lifecycle::StateChanged { key: key.clone(), kind, from: Some(from), to });
         if to == State::Completed {
             self.complete(key);
         }
+        Ok(())
     }
 
     fn complete(&mut self, key: &Key) {

@@ -202,10 +202,10 @@ impl Seizure {
 
     async fn policies(&self, run: &RunKey, generation: Generation) -> Result<BTreeMap<Key, ClosePolicy>, StoreError> {
         let mut policies = BTreeMap::new();
-        let mut from = Index(0);
+        let (run, from) = (run.clone(), Index(0));
+        let mut excerpt = Excerpt { run, generation: Some(generation), from, limit: LIST_PAGE_MAX };
         loop {
-            let excerpt = Excerpt { run: run.clone(), generation: Some(generation), from, limit: LIST_PAGE_MAX };
-            let records = match self.store.excerpt(excerpt).await {
+            let records = match self.store.excerpt(excerpt.clone()).await {
                 Err(StoreError::Corrupt { .. }) => return Ok(policies),
                 answer => answer?,
             };
@@ -214,10 +214,10 @@ impl Seizure {
                     policies.insert(key, on_close);
                 }
             }
-            if records.len() < LIST_PAGE_MAX {
+            if excerpt.is_last(&records) {
                 return Ok(policies);
             }
-            from = Index(from.0 + records.len() as u64);
+            excerpt = excerpt.after(&records);
         }
     }
 

@@ -1,17 +1,11 @@
 //! Everything has a limit, and whoever exceeds it is told so.
-#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
-
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use outlast::testing::Programs;
 use outlast::testing::crash_everywhere;
 use outlast::{Ctx, Engine, Error, Event, Outlast, Retry, StepContext};
 use outlast_core::limits::Limits;
-use tracing::field::{Field, Visit};
-use tracing::span;
 
-use crate::support::{Scene, Tally, journal, kinds, seconds};
+use crate::support::{Ear, Scene, Tally, journal, kinds, seconds};
 
 fn few(engine: Outlast) -> Outlast {
     engine.limits(Limits { pending_operations: 3, ..Limits::default() })
@@ -167,43 +161,6 @@ fn a_run_that_does_not_catch_a_refusal_fails_with_it() {
     });
 }
 
-/// Hears warnings, and nothing else.
-#[derive(Clone, Default)]
-struct Ear(Arc<Mutex<Vec<String>>>);
-
-struct Words(String);
-
-impl Visit for Words {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0.push_str(&format!("{field}={value:?} "));
-    }
-}
-
-impl tracing::Subscriber for Ear {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        static LAST: AtomicU32 = AtomicU32::new(1);
-        span::Id::from_u64(u64::from(LAST.fetch_add(1, Ordering::SeqCst)))
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut words = Words(String::new());
-        event.record(&mut words);
-        self.0.lock().unwrap().push(words.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[test]
 fn a_journal_that_becomes_long_is_warned_of_once() {
     async fn long(ctx: Ctx, (): ()) -> outlast::Result<()> {
@@ -213,8 +170,8 @@ fn a_journal_that_becomes_long_is_warned_of_once() {
         }
         Ok(())
     }
-    let ear = Ear::default();
-    tracing::subscriber::with_default(ear.clone(), || {
+    let warnings = Ear::for_what(|metadata| *metadata.level() == tracing::Level::WARN);
+    let heard = warnings.during(|| {
         // Without programs that are kept the journal is loaded at every wake.
         Scene::play_with(Programs::Dropped, async |scene| {
             let limits = Limits { journal_events_warn: 20, ..Limits::default() };
@@ -223,7 +180,6 @@ fn a_journal_that_becomes_long_is_warned_of_once() {
             assert_eq!(kinds(&engine, "a").await.len(), 31);
         });
     });
-    let heard = ear.0.lock().unwrap();
     let long: Vec<_> = heard.iter().filter(|words| words.contains("the journal is long")).collect();
     assert_eq!(long.len(), 1, "{heard:?}");
     assert!(long[0].contains("run=default/a"), "{long:?}");

@@ -31,6 +31,7 @@ mod support;
 mod terminate;
 mod transaction;
 mod transaction_crashes;
+mod unified;
 mod versions;
 mod views;
 mod watching;

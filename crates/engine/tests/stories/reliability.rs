@@ -3,6 +3,7 @@
 
 mod children;
 mod clocks;
+mod dispatch;
 mod generations;
 mod payloads;
 mod races;

@@ -1,6 +1,7 @@
 //! What the stories share.
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
+mod ear;
 mod left;
 
 use std::cell::RefCell;
@@ -19,6 +20,8 @@ use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
 use outlast_store::faults::{Fault, FaultStore, Plan};
 use outlast_store::{Awaited, MemoryStore, Store};
+
+pub(crate) use ear::Ear;
 
 /// Tells a story to one engine, in every way; see [`Scene::play`].
 pub(crate) fn tell<T>(register: impl Fn(Outlast) -> Outlast, story: impl AsyncFn(&World, Engine) -> T) -> T {

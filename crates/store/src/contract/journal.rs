@@ -4,7 +4,7 @@ use outlast_core::id::{Fence, Index, TxnId};
 use outlast_core::record::Record;
 
 use super::scene::*;
-use crate::{CommitError, Excerpt, Load, LoadFrom, Rejection, Resolution, StoreError};
+use crate::{CommitError, EXCERPT_BYTES_MAX, Excerpt, Load, LoadFrom, Rejection, Resolution, StoreError};
 
 super::stories! {
     journal_grows_from_0_without_gaps,
@@ -27,6 +27,7 @@ super::stories! {
     commit_of_a_deleted_run_is_not_applied,
     rejected_commit_leaves_nothing_at_all,
     excerpt_pages_through_the_journal,
+    excerpt_ends_with_the_event_that_reaches_its_bytes,
     excerpt_of_an_unknown_run_is_an_error_and_beyond_the_end_is_empty,
     transaction_nobody_began_is_resolved_as_not_applied,
     committed_tells_the_time_of_the_store,
@@ -249,6 +250,33 @@ async fn excerpt_pages_through_the_journal(s: Scene<'_>) {
     assert_eq!(s.store.excerpt(page(2, 2)).await.unwrap(), [event("2")]);
     assert_eq!(s.store.excerpt(page(0, 0)).await.unwrap(), []);
     assert_eq!(s.store.excerpt(page(0, usize::MAX)).await.unwrap().len(), 3);
+}
+
+/// A page is counted in bytes too: it never holds more than the limit and one event, and never nothing.
+async fn excerpt_ends_with_the_event_that_reaches_its_bytes(s: Scene<'_>) {
+    let large = 2 << 20;
+    let mut held = s.own("a").await;
+    let sizes = [EXCERPT_BYTES_MAX - large, large - 1, 1, large, large, 7, 0, large - 7, large, 0];
+    for size in sizes {
+        let record = Record { payload: Some(bytes::Bytes::from(vec![b'x'; size])), ..event("") };
+        let commit = held.commit().change(|commit| commit.events.push(record));
+        s.apply(&mut held, commit).await;
+    }
+    let mut excerpt = Excerpt { run: held.run.clone(), generation: None, from: Index(0), limit: 100 };
+    let mut pages = Vec::new();
+    loop {
+        let page = s.store.excerpt(excerpt.clone()).await.unwrap();
+        let is_last = excerpt.is_last(&page);
+        pages.push(page.iter().map(Record::payload_bytes).collect::<Vec<_>>());
+        excerpt = excerpt.after(&page);
+        if is_last {
+            break;
+        }
+    }
+    // One byte is missing after two events, so that the third still comes; nothing comes after the event that reaches it.
+    let expected: [&[usize]; 4] =
+        [&[EXCERPT_BYTES_MAX - large, large - 1, 1], &[large, large], &[7, 0, large - 7, large], &[0]];
+    assert_eq!(pages, expected);
 }
 
 async fn excerpt_of_an_unknown_run_is_an_error_and_beyond_the_end_is_empty(s: Scene<'_>) {

@@ -6,8 +6,8 @@ use outlast_core::record::Record;
 
 use super::State;
 use crate::api::{
-    Awaited, Claim, ClaimTasks, Cursor, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, Loaded, Page, Schedule,
-    TaskState,
+    Awaited, Claim, ClaimTasks, Cursor, EXCERPT_BYTES_MAX, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, Loaded,
+    Page, Schedule, TaskState,
 };
 use crate::error::StoreError;
 use crate::logic::{self, Halt, claim::lapsed, live_row, task::silent};
@@ -73,7 +73,7 @@ impl State {
                 Some(_) | None => (None, Index(0)),
             },
         };
-        let events = self.events_from(&run, run.generation, first, usize::MAX);
+        let events = self.events_from(&run, run.generation, first).cloned().collect::<Vec<_>>();
         logic::check_contiguous(&run, first, events.len()).map_err(Halt::Refused)?;
         let input = self.input(&run, run.generation)?;
         let inbox = self.inbox.range((run.row, InboxId(0))..=(run.row, InboxId(u64::MAX)));
@@ -88,15 +88,24 @@ impl State {
         })
     }
 
-    fn events_from(&self, run: &RunRow, generation: Generation, first: Index, limit: usize) -> Vec<Record> {
+    fn events_from(&self, run: &RunRow, generation: Generation, first: Index) -> impl Iterator<Item = &Record> {
         let range = (run.row, generation, first)..=(run.row, generation, Index(u64::MAX));
-        self.events.range(range).take(limit).map(|(_, record)| record.clone()).collect()
+        self.events.range(range).map(|(_, record)| record)
     }
 
     pub(super) fn excerpt(&mut self, excerpt: &Excerpt) -> Result<Vec<Record>, Halt<StoreError>> {
         let run = live_row(self, &excerpt.run)?;
         let generation = excerpt.generation.unwrap_or(run.generation);
-        Ok(self.events_from(&run, generation, excerpt.from, excerpt.limit.min(LIST_PAGE_MAX)))
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        for record in self.events_from(&run, generation, excerpt.from).take(excerpt.events_max()) {
+            bytes += record.payload_bytes();
+            page.push(record.clone());
+            if bytes >= EXCERPT_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(page)
     }
 
     pub(super) fn attributes(&mut self, run: &RunKey) -> Result<Vec<(String, String)>, Halt<StoreError>> {

@@ -9,7 +9,7 @@ use super::Core;
 use super::decode::{self, Fields, number, run_columns, task_columns, wait_columns};
 use super::failure::Failure;
 use super::session::{Session, Step};
-use crate::api::{Awaited, Excerpt, LIST_PAGE_MAX, RunView, Schedule};
+use crate::api::{Awaited, EXCERPT_BYTES_MAX, Excerpt, RunView, Schedule};
 use crate::error::StoreError;
 use crate::logic;
 use crate::rows::RunRow;
@@ -30,8 +30,12 @@ const CHILDREN: &str = concat!(
     " FROM run r WHERE r.parent = $2 AND r.ns + 0 = $1 AND r.status + 0 < 5 ORDER BY r.id"
 );
 
-const EXCERPT: &str = "SELECT kind, version, key, at, meta, payload FROM event \
-     WHERE ns = $1 AND run = $2 AND generation = $3 AND idx >= $4 ORDER BY idx LIMIT $5";
+const EXCERPT: &str = "SELECT kind, version, key, at, meta, payload FROM \
+     (SELECT idx, kind, version, key, at, meta, payload, \
+         sum(coalesce(octet_length(meta), 0) + coalesce(octet_length(payload), 0)) \
+             OVER (ORDER BY idx ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
+      FROM event WHERE ns = $1 AND run = $2 AND generation = $3 AND idx >= $4 ORDER BY idx LIMIT $5) page \
+     WHERE before IS NULL OR before < $6 ORDER BY idx";
 const ATTRIBUTES: &str = "SELECT name, value FROM attribute WHERE ns = $1 AND run = $2 ORDER BY name";
 const COUNT: &str = "SELECT status, count(*) FROM run WHERE ns = $1 AND deleted_at IS NULL GROUP BY status";
 
@@ -136,7 +140,6 @@ pub(super) async fn excerpt(core: &Core, excerpt: &Excerpt) -> Result<Vec<Record
     let mut session = Session::begin(&core.pool).await?;
     let (ns, run) = live(core, &mut session, &excerpt.run).await?;
     let generation = excerpt.generation.unwrap_or(run.generation);
-    let limit = excerpt.limit.min(LIST_PAGE_MAX);
     let rows = session
         .ask(
             EXCERPT,
@@ -145,7 +148,8 @@ pub(super) async fn excerpt(core: &Core, excerpt: &Excerpt) -> Result<Vec<Record
                 Box::new(run.row),
                 Box::new(number(generation.0)),
                 Box::new(number(excerpt.from.0)),
-                Box::new(number(limit as u64)),
+                Box::new(number(excerpt.events_max() as u64)),
+                Box::new(number(EXCERPT_BYTES_MAX as u64)),
             ],
         )
         .await?;

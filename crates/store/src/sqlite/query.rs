@@ -12,7 +12,10 @@ use super::error::bad_value;
 use super::names::Names;
 use super::rows;
 use super::statements;
-use crate::api::{Awaited, Cursor, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, Loaded, Page, Schedule, TaskView};
+use crate::api::{
+    Awaited, Cursor, EXCERPT_BYTES_MAX, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, Loaded, Page, Schedule,
+    TaskView,
+};
 use crate::error::StoreError;
 use crate::logic;
 use crate::rows::{Fault, RunRow, TaskRow, WaitState};
@@ -63,7 +66,7 @@ impl Query<'_> {
             (LoadFrom::Snapshot { .. }, Some(snapshot)) => snapshot.index,
             (LoadFrom::Snapshot { .. }, None) => Index(0),
         };
-        let events = self.events(ns, &run, run.generation, first, i64::MAX)?;
+        let events = self.events(ns, &run, run.generation, first, usize::MAX, usize::MAX)?;
         logic::check_contiguous(&run, first, events.len())?;
         let mut statement = self.connection.prepare_cached(statements::INBOX)?;
         let inbox = statement.query_map(params![ns, run.row], decode::inbox_item)?.collect::<Result<_, _>>();
@@ -99,14 +102,16 @@ impl Query<'_> {
         run: &RunRow,
         generation: Generation,
         first: Index,
-        limit: i64,
+        events_max: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Record>, Fault> {
         let mut statement = self.connection.prepare_cached(statements::EVENTS_FROM)?;
         let (generation, from) = (generation.0.cast_signed(), i64::try_from(first.0).unwrap_or(i64::MAX));
+        let limit = i64::try_from(events_max).unwrap_or(i64::MAX);
         let mut stored = statement.query(params![ns, run.row, generation, from, limit])?;
         let mut events = Vec::new();
-        let mut expected = from;
-        loop {
+        let (mut expected, mut bytes) = (from, 0);
+        while bytes < bytes_max {
             let row = match stored.next() {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(events),
@@ -118,8 +123,11 @@ impl Query<'_> {
                 return Err(StoreError::corrupt(format!("run {}", run.key), detail).into());
             }
             expected += 1;
-            events.push(decode::record(row, 1).map_err(|error| corrupt(&run.key, error))?);
+            let record = decode::record(row, 1).map_err(|error| corrupt(&run.key, error))?;
+            bytes += record.payload_bytes();
+            events.push(record);
         }
+        Ok(events)
     }
 
     pub(super) fn wakes(&mut self, lease: LeaseId, limit: usize) -> Result<Vec<RunKey>, Fault> {
@@ -138,8 +146,7 @@ impl Query<'_> {
     pub(super) fn excerpt(&mut self, excerpt: &Excerpt) -> Result<Vec<Record>, Fault> {
         let (ns, run) = self.run(&excerpt.run)?;
         let generation = excerpt.generation.unwrap_or(run.generation);
-        let limit = i64::try_from(excerpt.limit.min(LIST_PAGE_MAX)).unwrap_or(0);
-        self.events(ns, &run, generation, excerpt.from, limit)
+        self.events(ns, &run, generation, excerpt.from, excerpt.events_max(), EXCERPT_BYTES_MAX)
     }
 
     pub(super) fn attributes(&mut self, key: &RunKey) -> Result<Vec<(String, String)>, Fault> {

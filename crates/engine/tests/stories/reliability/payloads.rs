@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use outlast::testing::Programs;
 use outlast::{Ctx, Engine, Event, Status, StepContext};
+use outlast_core::id::Index;
 use outlast_core::limits::{Limits, MESSAGE_BYTES_MAX, TOLD_BYTES_MAX};
-use outlast_store::MemoryStore;
+use outlast_core::record::Record;
+use outlast_store::{EXCERPT_BYTES_MAX, Excerpt, MemoryStore, Store};
 
-use crate::support::{Scene, kinds, seconds, status};
+use crate::support::{Scene, key, kinds, seconds, status};
 
 const LIMIT: usize = 1_000;
 
@@ -163,5 +165,37 @@ fn row_40_a_decision_at_the_limit_and_an_endless_error_are_recorded() {
             }
         }
         assert_eq!(kinds(&engine, "a").await.last(), Some(&"RUN_FINISHED"));
+    });
+}
+
+/// Row 40: pages are counted in bytes too, so a journal of large events is told to the end, and none of its pages is large.
+#[test]
+fn row_40_a_journal_of_many_large_events_is_read_page_by_page() {
+    const LARGE: usize = (2 << 20) - 2;
+    async fn much(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        for _ in 0..7 {
+            ctx.step("much", async |_| Ok("x".repeat(LARGE))).await?;
+        }
+        ctx.sleep(seconds(60)).await
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("much", much)).await;
+        let run = engine.start("much", &()).id("a").await.unwrap();
+        run.result::<()>().await.unwrap();
+        let all = kinds(&engine, "a").await;
+        assert_eq!(all.len(), 10, "{all:?}");
+
+        let mut attached = engine.run("a").unwrap().attach();
+        let mut told = Vec::new();
+        while let Some(event) = attached.next().await.unwrap() {
+            told.push(event.kind().name());
+        }
+        assert_eq!(told[0], "RUN_STARTED");
+        assert_eq!(told[1..], all);
+
+        let excerpt = Excerpt { run: key("a"), generation: None, from: Index(0), limit: usize::MAX };
+        let page = scene.store.excerpt(excerpt).await.unwrap();
+        let bytes: usize = page.iter().map(Record::payload_bytes).sum();
+        assert!((1..EXCERPT_BYTES_MAX + LARGE + 1_000).contains(&bytes), "{bytes}");
     });
 }

@@ -43,13 +43,19 @@ async fn written(store: &dyn Store, view: RunView) -> String {
     let RunView { run, workflow, version, status, note, generation, created_at, finished_at, .. } = view;
     let mut text = format!("{run} {workflow} {version} {status:?} {note:?} {created_at} {finished_at:?}\n");
     for generation in 0..=generation.0 {
-        let excerpt = Excerpt {
+        let mut excerpt = Excerpt {
             run: run.clone(),
             generation: Some(Generation(generation)),
             from: Index(0),
             limit: LIST_PAGE_MAX,
         };
-        let records = store.excerpt(excerpt).await.unwrap();
+        let mut records = store.excerpt(excerpt.clone()).await.unwrap();
+        let mut page = records.clone();
+        while !excerpt.is_last(&page) {
+            excerpt = excerpt.after(&page);
+            page = store.excerpt(excerpt.clone()).await.unwrap();
+            records.extend_from_slice(&page);
+        }
         let events: Result<Vec<Event>, _> = records.iter().map(Event::decode).collect();
         let Ok(events) = events else {
             text.push_str(&format!("  {generation} {records:?}\n"));
