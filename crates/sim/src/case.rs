@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::interpret::{FIRST_VERSION, SECOND_VERSION};
 use crate::tree::Tree;
 
 /// One life of a cluster.
@@ -46,6 +47,16 @@ pub struct Options {
     pub drift: Vec<i32>,
     /// Runs one process drives at once.
     pub runs_max: usize,
+    /// Whether drivers that have nothing else to do write on their own thread.
+    #[serde(default)]
+    pub here: bool,
+    /// Whether there are two versions of the workflow, and processes that know only the older one. Every second run is
+    /// started in that.
+    #[serde(default)]
+    pub versions: bool,
+    /// Whether there is another namespace, with a run of the same id for each run, which nothing of all this is to reach.
+    #[serde(default)]
+    pub beside: bool,
 }
 
 /// What becomes of the programs of suspended runs.
@@ -58,6 +69,17 @@ pub enum Programs {
     /// Some are dropped, at random.
     Evicted,
 }
+
+/// A process whose clock is wrong.
+pub const DRIFT: &str = "drift";
+/// A call that took its time.
+pub const LATENCY: &str = "latency";
+/// A program that was dropped, and had to be replayed.
+pub const DROPPED: &str = "program dropped";
+/// A commit on its driver's own thread.
+pub const HERE: &str = "call made here";
+/// A commit in doubt that was forbidden to arrive.
+pub const FORBIDDEN: &str = "call forbidden";
 
 /// What a client does. Runs are named by their place in the case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +109,28 @@ pub enum Act {
         payload: Value,
         /// The signal's id. The same id again must change nothing.
         id: String,
+    },
+    /// Sends a signal to one operation and no other.
+    Aimed {
+        /// Which run.
+        run: usize,
+        /// The operation's key.
+        key: String,
+        /// Under which name.
+        name: String,
+        /// With what.
+        payload: Value,
+        /// The signal's id.
+        id: String,
+    },
+    /// Does something to one of those that came of a run, a child or a fork, as they are at that time.
+    Below {
+        /// Which run.
+        run: usize,
+        /// Which of them.
+        nth: u64,
+        /// What is done.
+        what: Box<Act>,
     },
     /// Answers an approval or a callback that is open at that time.
     Answer {
@@ -181,6 +225,13 @@ pub enum Fault {
         /// For so many milliseconds.
         long: u64,
     },
+    /// A process is told of wakes only when it asks the next time.
+    WakesLate {
+        /// Which.
+        process: usize,
+        /// For so many milliseconds.
+        long: u64,
+    },
     /// The disk is full.
     Full {
         /// For so many milliseconds.
@@ -218,6 +269,9 @@ pub enum Fault {
         run: usize,
         /// For so many milliseconds.
         long: u64,
+        /// Whether the store reads it, and only what it says makes no sense.
+        #[serde(default)]
+        event: bool,
     },
 }
 
@@ -272,6 +326,11 @@ pub enum Fails {
         /// Milliseconds before the answer comes back.
         after: u64,
     },
+    /// Still on its way when the caller is left in doubt. Whoever asks before it has arrived forbids it to.
+    InFlight {
+        /// Milliseconds before it reaches the store.
+        before: u64,
+    },
     /// Not answered for long, and then with an error.
     Hangs {
         /// For so many milliseconds.
@@ -293,10 +352,12 @@ impl Fault {
             Fault::Deaf { .. } => "deaf",
             Fault::WakesLost { .. } => "wakes lost",
             Fault::WakesDoubled { .. } => "wakes doubled",
+            Fault::WakesLate { .. } => "wakes late",
             Fault::Full { .. } => "full disk",
             Fault::Cut { .. } => "cut off",
             Fault::Poison { .. } => "poison",
-            Fault::Damage { .. } => "damaged run",
+            Fault::Damage { event: false, .. } => "damaged run",
+            Fault::Damage { event: true, .. } => "damaged event",
             Fault::Call { fails, .. } => match fails {
                 Fails::Refused => "call refused",
                 Fails::NotAppliedInDoubt => "call not applied, in doubt",
@@ -304,13 +365,32 @@ impl Fault {
                 Fails::AppliedThenCrash => "call applied, then crash",
                 Fails::SentThenCrash { .. } => "call sent, then crash",
                 Fails::Late { .. } => "call late",
+                Fails::InFlight { .. } => "call in flight",
                 Fails::Hangs { .. } => "call hangs",
             },
         }
     }
 
+    /// The run it is about, if it is about one.
+    pub fn run(&self) -> Option<usize> {
+        match self {
+            Fault::Poison { run, .. } | Fault::Damage { run, .. } => Some(*run),
+            Fault::Crash { .. }
+            | Fault::PowerCut { .. }
+            | Fault::Freeze { .. }
+            | Fault::Jump { .. }
+            | Fault::Deaf { .. }
+            | Fault::WakesLost { .. }
+            | Fault::WakesDoubled { .. }
+            | Fault::WakesLate { .. }
+            | Fault::Full { .. }
+            | Fault::Cut { .. }
+            | Fault::Call { .. } => None,
+        }
+    }
+
     /// Every kind there is: a suite in which one of them never landed has shown nothing about it.
-    pub const KINDS: [&'static str; 19] = [
+    pub const KINDS: [&'static str; 22] = [
         "crash",
         "power cut",
         "freeze",
@@ -319,18 +399,24 @@ impl Fault {
         "deaf",
         "wakes lost",
         "wakes doubled",
+        "wakes late",
         "full disk",
         "cut off",
         "poison",
         "damaged run",
+        "damaged event",
         "call refused",
         "call not applied, in doubt",
         "call applied, in doubt",
         "call applied, then crash",
         "call sent, then crash",
         "call late",
+        "call in flight",
         "call hangs",
     ];
+
+    /// What the options of a case bring about, and what comes of faults: counted with them.
+    pub const EFFECTS: [&'static str; 5] = [DRIFT, LATENCY, DROPPED, HERE, FORBIDDEN];
 }
 
 impl Act {
@@ -341,6 +427,13 @@ impl Act {
             Act::StartOther(_) => "start with another input",
             Act::SignalWithStart { .. } => "signal with start",
             Act::Signal { .. } => "signal",
+            Act::Aimed { .. } => "aimed signal",
+            Act::Below { what, .. } => match **what {
+                Act::Cancel(_) => "cancel below",
+                Act::Terminate(_) => "terminate below",
+                Act::Pause(_) | Act::Resume(_) => "pause or resume below",
+                _ => "something else below",
+            },
             Act::Answer { .. } => "answer",
             Act::AnswerAgain { .. } => "answer again",
             Act::Heartbeat(_) => "heartbeat",
@@ -355,11 +448,16 @@ impl Act {
     }
 
     /// Every kind there is.
-    pub const KINDS: [&'static str; 14] = [
+    pub const KINDS: [&'static str; 19] = [
         "start",
         "start with another input",
         "signal with start",
         "signal",
+        "aimed signal",
+        "cancel below",
+        "terminate below",
+        "pause or resume below",
+        "something else below",
         "answer",
         "answer again",
         "heartbeat",
@@ -379,6 +477,8 @@ impl Act {
             | Act::StartOther(run)
             | Act::SignalWithStart { run, .. }
             | Act::Signal { run, .. }
+            | Act::Aimed { run, .. }
+            | Act::Below { run, .. }
             | Act::Answer { run, .. }
             | Act::AnswerAgain { run, .. }
             | Act::Heartbeat(run)
@@ -390,6 +490,21 @@ impl Act {
             | Act::Explain(run)
             | Act::Delete(run) => *run,
         }
+    }
+}
+
+impl Options {
+    /// The versions of the workflow that a process has, the newest first. Those with even numbers have all of them.
+    pub fn versions_of(&self, process: usize) -> &'static [&'static str] {
+        match (self.versions, process % 2) {
+            (false, _) | (true, 1) => &[FIRST_VERSION],
+            (true, _) => &[SECOND_VERSION, FIRST_VERSION],
+        }
+    }
+
+    /// The version in which a run is started.
+    pub fn version_of(&self, run: usize) -> &'static str {
+        if self.versions && run.is_multiple_of(2) { SECOND_VERSION } else { FIRST_VERSION }
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::case::{Act, Case, run_id};
 use crate::interpret::{Input, WORKFLOW};
 use crate::ledger::{Asked, Ledger, Told};
+use crate::tally::count;
 
 /// Who talks to the engine.
 #[derive(Clone)]
@@ -20,6 +21,8 @@ pub(crate) struct Client {
     pub(crate) engine: Engine,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) world: Rc<World>,
+    /// What was asked, by kind.
+    pub(crate) acts: Rc<RefCell<BTreeMap<&'static str, u64>>>,
     /// Questions that were open when somebody looked, by run.
     pub(crate) seen: Rc<RefCell<BTreeMap<String, Vec<Open>>>>,
 }
@@ -32,14 +35,31 @@ pub(crate) struct Open {
 }
 
 impl Client {
-    /// Does one thing.
+    /// Does one thing. It counts if there was something to be asked.
     pub(crate) async fn act(&self, case: &Case, number: usize, act: &Act) {
-        let id = run_id(act.run());
-        let Ok(run) = self.engine.run(&id) else { return };
+        if self.try_to(case, number, act).await {
+            count(&mut self.acts.borrow_mut(), act.kind());
+        }
+    }
+
+    /// Does one thing; whether there was something to be asked.
+    async fn try_to(&self, case: &Case, number: usize, act: &Act) -> bool {
+        let own = run_id(act.run());
+        let (id, act) = match act {
+            Act::Below { nth, what, .. } => {
+                let below = self.below(&own).await;
+                let Some(nth) = nth.checked_rem(below.len() as u64) else { return false };
+                (below[usize::try_from(nth).unwrap_or(0)].clone(), &**what)
+            }
+            act => (own, act),
+        };
+        let Ok(run) = self.engine.run(&id) else { return false };
         match act {
+            // It is not nested.
+            Act::Below { .. } => return false,
             Act::Start(place) => self.start(case, *place).await,
             // Under an id that nobody has it would be the first.
-            Act::StartOther(_) if !self.has_started(&id) => {}
+            Act::StartOther(_) if !self.has_started(&id) => return false,
             Act::StartOther(_) => {
                 let other = Input::other();
                 self.request(&id, Asked::StartOther, self.engine.start(WORKFLOW, &other).id(&id), started).await;
@@ -50,28 +70,29 @@ impl Client {
                     id: signal.clone(),
                     payload: payload.clone(),
                     with_start: true,
+                    aimed: None,
                 };
                 let input = Input::of(case.runs[*place].clone());
-                let start = self.engine.start(WORKFLOW, &input).id(&id).signal(name, payload, signal);
+                let start = self.engine.start(WORKFLOW, &input).id(&id).version(case.options.version_of(*place));
+                let start = start.signal(name, payload, signal);
                 self.request(&id, asked, start, started).await;
             }
             Act::Signal { name, payload, id: signal, .. } => self.signal(&run, name, payload, signal).await,
+            Act::Aimed { key, name, payload, id: signal, .. } => self.aim(&run, key, (name, payload, signal)).await,
             Act::Answer { nth, yes, .. } => {
                 let open = self.open(&run).await;
-                if let Some(nth) = nth.checked_rem(open.len() as u64) {
-                    let open = &open[usize::try_from(nth).unwrap_or(0)];
-                    self.answer(&run, open, *yes, &format!("answer-{number}")).await;
-                }
+                let Some(nth) = nth.checked_rem(open.len() as u64) else { return false };
+                let open = &open[usize::try_from(nth).unwrap_or(0)];
+                return self.answer(&run, open, *yes, &format!("answer-{number}")).await;
             }
             Act::AnswerAgain { nth, yes, .. } => {
                 self.open(&run).await;
                 let seen = self.seen.borrow().get(&id).cloned().unwrap_or_default();
-                if let Some(nth) = nth.checked_rem(seen.len() as u64) {
-                    let question = &seen[usize::try_from(nth).unwrap_or(0)];
-                    self.answer(&run, question, *yes, &format!("answer-{number}")).await;
-                }
+                let Some(nth) = nth.checked_rem(seen.len() as u64) else { return false };
+                let question = &seen[usize::try_from(nth).unwrap_or(0)];
+                return self.answer(&run, question, *yes, &format!("answer-{number}")).await;
             }
-            Act::Heartbeat(_) => self.heartbeat(&run).await,
+            Act::Heartbeat(_) => return self.heartbeat(&run).await,
             Act::Cancel(_) => {
                 self.request(&id, Asked::Cancel, run.cancel("the client wants it").id(&request_id(number)), delivered)
                     .await;
@@ -83,18 +104,20 @@ impl Client {
                 self.request(&id, Asked::Pause, run.pause("a pause").id(&request_id(number)), delivered).await
             }
             Act::Resume(_) => self.request(&id, Asked::Resume, run.resume().id(&request_id(number)), delivered).await,
-            Act::Fork { part, .. } => self.fork(&run, *part, number).await,
+            Act::Fork { part, .. } => return self.fork(&run, *part, number).await,
             // Reading disturbs nobody, whatever it finds.
             Act::Explain(_) => drop(run.explain().await),
             Act::Delete(_) => {
                 self.request(&id, Asked::Delete, run.delete("no longer needed"), |()| "Deleted".to_owned()).await
             }
         }
+        true
     }
 
     pub(crate) async fn start(&self, case: &Case, place: usize) {
         let (id, input) = (run_id(place), Input::of(case.runs[place].clone()));
-        self.request(&id, Asked::Start, self.engine.start(WORKFLOW, &input).id(&id), started).await;
+        let start = self.engine.start(WORKFLOW, &input).id(&id).version(case.options.version_of(place));
+        self.request(&id, Asked::Start, start, started).await;
     }
 
     /// Whether a client was told that the run has started.
@@ -104,9 +127,35 @@ impl Client {
     }
 
     pub(crate) async fn signal(&self, run: &RunHandle, name: &str, payload: &Value, id: &str) {
-        let asked =
-            Asked::Signal { name: name.to_owned(), id: id.to_owned(), payload: payload.clone(), with_start: false };
+        let asked = Asked::Signal {
+            name: name.to_owned(),
+            id: id.to_owned(),
+            payload: payload.clone(),
+            with_start: false,
+            aimed: None,
+        };
         self.request(run.id().as_str(), asked, run.signal(name, payload, id), delivered).await;
+    }
+
+    async fn aim(&self, run: &RunHandle, key: &str, (name, payload, id): (&str, &Value, &str)) {
+        let aimed = Some(key.to_owned());
+        let asked = Asked::Signal {
+            name: name.to_owned(),
+            id: id.to_owned(),
+            payload: payload.clone(),
+            with_start: false,
+            aimed,
+        };
+        self.request(run.id().as_str(), asked, run.signal_to(key, name, payload, id), delivered).await;
+    }
+
+    /// Runs that came of a run: its children, their children, and forks.
+    async fn below(&self, id: &str) -> Vec<String> {
+        let listed = self.engine.list().page_size(1_000).await;
+        let ids = listed.into_iter().flat_map(|page| page.runs).map(|view| view.run.id.to_string());
+        let mut below: Vec<String> = ids.filter(|other| is_below(other, id)).collect();
+        below.sort();
+        below
     }
 
     /// Approvals and callbacks that wait for an answer.
@@ -125,15 +174,17 @@ impl Client {
         open
     }
 
-    pub(crate) async fn answer(&self, run: &RunHandle, open: &Open, yes: bool, id: &str) {
+    /// Answers a question; whether that could be done.
+    pub(crate) async fn answer(&self, run: &RunHandle, open: &Open, yes: bool, id: &str) -> bool {
         let (name, key, id) = (run.id().as_str(), open.key.clone(), id.to_owned());
         if open.kind == WaitKind::Approval {
             let by = format!("somebody-{id}");
             let asked = Asked::Approve { key: key.clone(), id: id.clone(), yes, by: by.clone() };
-            return self.request(name, asked, run.approve(&key, yes).by(&by).id(&id), delivered).await;
+            self.request(name, asked, run.approve(&key, yes).by(&by).id(&id), delivered).await;
+            return true;
         }
         // Whoever answers has learnt the token from a body.
-        let Some(token) = self.token(name, &key) else { return };
+        let Some(token) = self.token(name, &key) else { return false };
         let value = yes.then(|| json!(format!("value of {id}")));
         let asked = Asked::Callback { key: key.clone(), id: id.clone(), value: value.clone() };
         let tell = match value {
@@ -141,6 +192,7 @@ impl Client {
             None => run.fail_callback(&key, &token, said_no()),
         };
         self.request(name, asked, tell.id(&id), delivered).await;
+        true
     }
 
     /// The token of a callback, if a body handed it out.
@@ -149,17 +201,20 @@ impl Client {
         found.map(|(_, _, token)| token)
     }
 
-    async fn heartbeat(&self, run: &RunHandle) {
+    async fn heartbeat(&self, run: &RunHandle) -> bool {
+        let mut given = false;
         for open in self.open(run).await {
             if let Some(token) = self.token(run.id().as_str(), &open.key) {
                 // A sign of life that gets lost is no loss.
                 let _ = run.heartbeat_callback(&open.key, &token).await;
+                given = true;
             }
         }
+        given
     }
 
-    async fn fork(&self, run: &RunHandle, part: u64, number: usize) {
-        let Ok(view) = run.view().await else { return };
+    async fn fork(&self, run: &RunHandle, part: u64, number: usize) -> bool {
+        let Ok(view) = run.view().await else { return false };
         let (at, to) = (view.next.0 * part / 1_000, format!("{}-fork-{number}", run.id()));
         let asked = Asked::Fork { at, to: to.clone() };
         let forked = |forked: Forked| {
@@ -172,6 +227,7 @@ impl Client {
             "Forked".to_owned()
         };
         self.request(run.id().as_str(), asked, run.fork(at).id(&to), forked).await;
+        true
     }
 
     /// Asks, and writes down what was asked before and what was told after.
@@ -187,6 +243,11 @@ impl Client {
         };
         self.ledger.told(number, told, self.world.elapsed());
     }
+}
+
+/// Whether a run came of another one.
+fn is_below(id: &str, of: &str) -> bool {
+    id.strip_prefix(of).is_some_and(|rest| rest.starts_with('.') || rest.starts_with("-fork-"))
 }
 
 /// What a callback fails with.

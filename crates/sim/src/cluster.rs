@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use outlast::testing::{Process, World};
 use outlast::{Engine, Outlast};
-use outlast_core::id::NodeId;
+use outlast_core::id::{Namespace, NodeId, RunKey};
+use outlast_store::Store;
 use outlast_store::faults::{Latency, Wakes};
 
-use crate::case::Case;
+use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, Programs, run_id};
 use crate::client::Client;
+use crate::generate::SIGNALS;
 use crate::ground::Ground;
-use crate::interpret::{Outside, register};
+use crate::interpret::{Input, Outside, WORKFLOW, register_versions};
 use crate::ledger::Ledger;
 use crate::tally::count;
+use crate::tree::{Tree, Wait};
 use crate::watch::Watch;
 
 /// How long a process that cannot start waits before it tries again.
@@ -25,6 +28,14 @@ const START_AGAIN: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
 /// How often, at most.
 const LOOKS_MAX: u32 = 20_000;
+
+/// A number like those that have every version.
+const CLIENT: usize = 0;
+
+/// The namespace beside that of the case.
+pub(crate) fn beside() -> Namespace {
+    Namespace::new("beside").expect("a name of a namespace")
+}
 
 /// Engines on one store, in one world.
 pub(crate) struct Cluster {
@@ -36,6 +47,10 @@ pub(crate) struct Cluster {
     /// The driving ones, and the client's behind them.
     places: RefCell<Vec<Place>>,
     landed: RefCell<BTreeMap<&'static str, u64>>,
+    /// What became of calls of processes that are gone.
+    gone: RefCell<BTreeMap<&'static str, u64>>,
+    /// How many full disks there are at once.
+    full: Cell<u32>,
     /// How far back the store's clock was set, in all.
     pub(crate) back: Cell<Duration>,
     lives: Cell<u64>,
@@ -50,8 +65,9 @@ struct Place {
 impl Cluster {
     pub(crate) fn new(world: Rc<World>, case: Rc<Case>, watch: Arc<Watch>, ground: Ground) -> Rc<Cluster> {
         let (ledger, places) = (Ledger::new(), RefCell::default());
-        let (landed, back, lives) = (RefCell::default(), Cell::default(), Cell::default());
-        Rc::new(Cluster { world, case, watch, ledger, ground, places, landed, back, lives })
+        let (landed, gone, full) = (RefCell::default(), RefCell::default(), Cell::default());
+        let (back, lives) = (Cell::default(), Cell::default());
+        Rc::new(Cluster { world, case, watch, ledger, ground, places, landed, gone, full, back, lives })
     }
 
     /// Starts every process, and the client's.
@@ -62,16 +78,42 @@ impl Cluster {
             self.launch(number).await;
         }
         let client = self.place(self.case.options.processes, "client".to_owned());
-        let engine = self.builder(&client).without_loops();
+        let engine = self.builder(CLIENT, &client).without_loops();
+        let beside = self.builder(CLIENT, &client).without_loops().namespace(beside());
         self.places.borrow_mut().push(client);
         // Nothing has gone wrong yet.
         let engine = engine.start().await.expect("the client's engine starts");
-        Client { engine, ledger: Arc::clone(&self.ledger), world: Rc::clone(&self.world), seen: Rc::default() }
+        if self.case.options.beside {
+            self.start_beside(&beside.start().await.expect("the other client's engine starts")).await;
+        }
+        let (ledger, world) = (Arc::clone(&self.ledger), Rc::clone(&self.world));
+        Client { engine, ledger, world, acts: Rc::default(), seen: Rc::default() }
+    }
+
+    /// Starts a run in the other namespace for each of the case, under the same id. It waits for what nobody sends there.
+    async fn start_beside(&self, engine: &Engine) {
+        let helper = self.world.process(self.watch.inner());
+        helper.faults().put_namespace(beside()).await.expect("nothing has gone wrong yet");
+        // Nobody must have the store who does not need it.
+        helper.crash();
+        for place in 0..self.case.runs.len() {
+            let name = SIGNALS[place % SIGNALS.len()].to_owned();
+            let wait = Wait { name, number: false, aimed: false, timeout: None, or_fail: false };
+            let start = engine.start(WORKFLOW, &Input::of(Tree::Wait(wait))).id(&run_id(place));
+            start.await.expect("nothing has gone wrong yet");
+        }
     }
 
     fn place(&self, number: usize, name: String) -> Place {
         let process = self.world.process(self.watch.of(&name));
-        process.drift(self.case.options.drift.get(number).copied().unwrap_or(0));
+        let drift = self.case.options.drift.get(number).copied().unwrap_or(0);
+        if drift != 0 {
+            process.drift(drift);
+            self.landed(DRIFT);
+        }
+        process.writes_here(self.case.options.here);
+        // A disk that is full is so for whoever comes, too.
+        process.faults().set_full(self.full.get() > 0);
         let life = self.lives.replace(self.lives.get() + 1);
         let latency = (self.case.options.latency > 0).then(|| Latency {
             seed: self.case.seed.wrapping_add(life),
@@ -81,12 +123,12 @@ impl Cluster {
         Place { process, engine: None, name }
     }
 
-    fn builder(&self, place: &Place) -> Outlast {
+    fn builder(&self, number: usize, place: &Place) -> Outlast {
         let options = &self.case.options;
         let engine = place.process.engine();
         let engine = engine.lease(Duration::from_millis(options.lease)).poll(Duration::from_millis(options.poll));
         let engine = engine.runs_max(options.runs_max).node(NodeId::new(&place.name).expect("a name of a node"));
-        register(engine, self.outside(self.ledger.of(&place.name)))
+        register_versions(engine, self.outside(self.ledger.of(&place.name)), options.versions_of(number))
     }
 
     /// What programs find outside.
@@ -101,7 +143,7 @@ impl Cluster {
             let builder = {
                 let places = self.places.borrow();
                 let Some(place) = places.get(number).filter(|place| !place.process.has_crashed()) else { return };
-                self.builder(place)
+                self.builder(number, place)
             };
             match builder.start().await {
                 Ok(engine) => {
@@ -140,8 +182,17 @@ impl Cluster {
         // What still runs of one whose last call was answered with its death.
         self.die(number);
         let place = self.place(number, name);
-        self.places.borrow_mut()[number] = place;
+        let before = std::mem::replace(&mut self.places.borrow_mut()[number], place);
+        self.remember(&before.process);
         self.launch(number).await;
+    }
+
+    /// What became of the calls of a process that is gone still counts.
+    fn remember(&self, process: &Process) {
+        let mut gone = self.gone.borrow_mut();
+        for (kind, times) in process.faults().landed_by_kind() {
+            *gone.entry(kind).or_default() += times;
+        }
     }
 
     /// The power fails: every process dies, and the store is closed. It is opened again, and they come back. What a store in
@@ -170,6 +221,12 @@ impl Cluster {
         self.places.borrow().iter().position(|place| place.name == name)
     }
 
+    /// A process that lives.
+    pub(crate) fn process(&self, number: usize) -> Option<Process> {
+        let places = self.places.borrow();
+        places.get(number).filter(|place| !place.process.has_crashed()).map(|place| place.process.clone())
+    }
+
     /// Does something to a process that lives.
     pub(crate) fn with(&self, number: usize, act: impl FnOnce(&Process)) -> bool {
         let places = self.places.borrow();
@@ -181,13 +238,58 @@ impl Cluster {
         self.places.borrow().iter().for_each(|place| act(&place.process));
     }
 
+    /// Reads something while nobody writes: whoever drives stands still meanwhile, if the store does not answer at once.
+    pub(crate) async fn still<T>(&self, read: impl Future<Output = T>) -> T {
+        if self.ground.in_memory {
+            return read.await;
+        }
+        self.everybody(Process::freeze);
+        let helper = self.world.process(self.watch.inner());
+        // Whoever stands still takes no answer, but what it sent is done: a file is written in order, so that this comes last.
+        let _ = helper.faults().sweep(0).await;
+        helper.crash();
+        let read = read.await;
+        self.everybody(Process::thaw);
+        read
+    }
+
     /// A fault took effect.
     pub(crate) fn landed(&self, kind: &'static str) {
         count(&mut self.landed.borrow_mut(), kind);
     }
 
+    /// How often calls were treated so, of all processes there ever were.
+    pub(crate) fn effects(&self, kind: &str) -> u64 {
+        let places = self.places.borrow();
+        let here = places.iter().map(|place| place.process.faults().landed_by_kind().get(kind).copied().unwrap_or(0));
+        here.sum::<u64>() + self.gone.borrow().get(kind).copied().unwrap_or(0)
+    }
+
+    /// The disk is full for everybody, or one of the reasons for that is gone.
+    pub(crate) fn set_full(&self, full: bool) {
+        self.full.set(if full { self.full.get() + 1 } else { self.full.get().saturating_sub(1) });
+        let is_full = self.full.get() > 0;
+        self.everybody(|process| process.faults().set_full(is_full));
+    }
+
+    /// Faults that took effect, and what the options brought about.
     pub(crate) fn faults_landed(&self) -> BTreeMap<&'static str, u64> {
-        self.landed.borrow().clone()
+        let mut landed = self.landed.borrow().clone();
+        let effects = [(LATENCY, "latency"), (HERE, "here"), (FORBIDDEN, "forbidden")];
+        let counted = effects.map(|(name, kind)| (name, self.effects(kind)));
+        landed.extend(counted.into_iter().filter(|(_, times)| *times > 0));
+        if self.case.options.programs != Programs::Kept && self.watch.replays() > 0 {
+            landed.insert(DROPPED, self.watch.replays());
+        }
+        landed
+    }
+
+    /// The run's journal can be read again.
+    pub(crate) fn repair(&self, run: &RunKey) {
+        if let Some(damage) = &self.ground.damage {
+            damage(run, None);
+        }
+        self.watch.repair(run);
     }
 
     /// Nothing goes wrong any more: what was broken is whole, who was dead is back.
@@ -198,11 +300,14 @@ impl Cluster {
             process.deaf(false);
             let faults = process.faults();
             faults.forget_plans();
-            faults.set_full(false);
             faults.set_cut(false);
             faults.set_wakes(Wakes::Heard);
         });
-        self.watch.repair_all();
+        self.full.set(1);
+        self.set_full(false);
+        for run in self.watch.damaged() {
+            self.repair(&run);
+        }
         self.ledger.end_poison();
         for number in 0..self.case.options.processes {
             self.revive(number, false).await;

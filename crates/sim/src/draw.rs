@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Timed};
 use crate::chance::Chance;
+use crate::generate::SIGNALS;
 use crate::tree::{Needs, Tree, grow, needs};
 
 /// How long faults happen, in virtual milliseconds.
@@ -38,6 +39,9 @@ fn options(chance: &mut Chance) -> Options {
         latency: *chance.pick(&[0, 0, 3, 50]),
         drift,
         runs_max: if chance.one_in(6) { 1 } else { 100 },
+        here: chance.one_in(4),
+        versions: chance.one_in(5),
+        beside: chance.one_in(8),
     }
 }
 
@@ -57,6 +61,10 @@ fn acts(chance: &mut Chance, runs: &[Tree]) -> Vec<Timed<Act>> {
             // Some come long before they are asked for, some late, some even before the run is there.
             acts.push(Timed { at: moment(chance, begin), what });
         }
+        for what in aimed(chance, run, &needed) {
+            acts.push(Timed { at: moment(chance, begin), what });
+        }
+        below(chance, run, tree, begin, &mut acts);
         for _ in 0..needed.answers + chance.below(2) {
             let what = Act::Answer { run, nth: chance.below(3), yes: !chance.one_in(4) };
             let at = moment(chance, begin);
@@ -106,6 +114,41 @@ fn signals(chance: &mut Chance, run: usize, needed: &Needs) -> Vec<Act> {
         }
     }
     signals
+}
+
+/// Signals for waits that hope for one of their own. Some come twice under two ids: the second is lost.
+fn aimed(chance: &mut Chance, run: usize, needed: &Needs) -> Vec<Act> {
+    let mut signals = Vec::new();
+    for (nth, (key, name)) in needed.aimed.iter().enumerate() {
+        for again in 0..chance.below(3) {
+            let (key, name, payload) = (key.clone(), name.clone(), json!(chance.below(1_000)));
+            signals.push(Act::Aimed { run, key, name, payload, id: format!("aimed-{nth}-{again}") });
+        }
+    }
+    signals
+}
+
+/// What is done to children and forks.
+fn below(chance: &mut Chance, run: usize, tree: &Tree, begin: u64, acts: &mut Vec<Timed<Act>>) {
+    let has_children = tree.all().iter().any(|part| matches!(part, Tree::Child(_)));
+    if !chance.one_in(if has_children { 2 } else { 12 }) {
+        return;
+    }
+    for number in 0..chance.between(1, 3) {
+        let what = match chance.below(6) {
+            0 => Act::Cancel(run),
+            1 => Act::Terminate(run),
+            2 => Act::Pause(run),
+            3 => Act::Resume(run),
+            4 => Act::Answer { run, nth: chance.below(3), yes: !chance.one_in(4) },
+            _ => {
+                let (name, payload) = ((*chance.pick(&SIGNALS)).to_owned(), json!(chance.below(1_000)));
+                Act::Signal { run, name, payload, id: format!("below-{run}-{number}") }
+            }
+        };
+        let (at, nth) = (moment(chance, begin), chance.below(4));
+        acts.push(Timed { at, what: Act::Below { run, nth, what: Box::new(what) } });
+    }
 }
 
 fn controls(chance: &mut Chance, run: usize, begin: u64, acts: &mut Vec<Timed<Act>>) {
@@ -179,20 +222,30 @@ fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault
         4 => Fault::Jump { forward: false, by: *chance.pick(&[50, 5_000, 600_000, 86_400_000]) },
         5 => Fault::Deaf { process, long: chance.between(1_000, 40_000) },
         6 => Fault::WakesLost { process, long: chance.between(1_000, 40_000) },
-        7 => Fault::WakesDoubled { process, long: chance.between(1_000, 40_000) },
+        7 => {
+            let long = chance.between(1_000, 40_000);
+            if chance.one_in(2) { Fault::WakesDoubled { process, long } } else { Fault::WakesLate { process, long } }
+        }
         8 => Fault::Full { long: chance.between(500, 20_000) },
         9 => Fault::Cut { process: anybody(chance), long: *chance.pick(&[200, 3_000, 15_000, 40_000]) },
         10 => {
             let run = usize::try_from(chance.below(runs as u64)).unwrap_or(0);
-            Fault::Damage { run, long: chance.between(1_000, 60_000) }
+            Fault::Damage { run, long: chance.between(1_000, 60_000), event: chance.one_in(2) }
         }
         11 => {
             let run = usize::try_from(chance.below(runs as u64)).unwrap_or(0);
-            // Fewer than after which it would be parked.
-            Fault::Poison { run, times: u32::try_from(chance.between(1, 6)).unwrap_or(1) }
+            // Often fewer than after which it is parked.
+            let times = if chance.one_in(3) { chance.between(9, 12) } else { chance.between(1, 6) };
+            Fault::Poison { run, times: u32::try_from(times).unwrap_or(1) }
         }
         12 => call(chance, anybody, &[Fails::Refused, Fails::NotAppliedInDoubt]),
-        13 => call(chance, anybody, &[Fails::AppliedInDoubt]),
+        13 => {
+            let process = anybody(chance);
+            // Before the sender asks what became of it, or after. Only of commits that can be asked.
+            let fails = Fails::InFlight { before: *chance.pick(&[0, 1, 100, 2_000, 15_000]) };
+            let flight = Fault::Call { process, skip: chance.below(4), of: Some(Aim::Commit), fails };
+            if chance.one_in(2) { flight } else { call(chance, anybody, &[Fails::AppliedInDoubt]) }
+        }
         14 => Fault::PowerCut { back: *chance.pick(&[0, 500, 20_000]) },
         _ => {
             let (before, after) = (chance.below(12_000), chance.below(12_000));

@@ -15,7 +15,7 @@ const NAPS: [u64; 8] = [0, 1, 100, 700, 3_000, 10_000, 20_000, 45_000];
 /// How long something that may be late is awaited.
 const PATIENCE: [u64; 4] = [100, 2_000, 15_000, 60_000];
 /// Few names, so that waits compete for signals.
-const SIGNALS: [&str; 3] = ["apple", "pear", "plum"];
+pub(crate) const SIGNALS: [&str; 3] = ["apple", "pear", "plum"];
 
 /// A tree of about `budget` operations.
 pub fn grow(chance: &mut Chance, budget: u32) -> Tree {

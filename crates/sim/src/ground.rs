@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use outlast::testing::World;
+use outlast_core::id::{Index, RunKey};
 use outlast_core::limits::Limits;
 use outlast_store::{MemoryStore, Store};
 
@@ -39,9 +40,17 @@ pub struct Ground {
     pub(crate) open: Open,
     /// The author's own table, if the store has SQL.
     pub(crate) books: Option<Books>,
+    /// Damages an event where it is kept; none if only what comes from there can be changed.
+    pub(crate) damage: Option<Damage>,
     /// Whether the store answers at once, and forgets everything when it is closed.
     pub(crate) in_memory: bool,
+    /// Whether what the store answers counts for the trace: that takes its time.
+    pub(crate) traced: bool,
 }
+
+/// Damages an event of the current generation of a run, at an index, so that the store can read it or not; or repairs all
+/// of the run.
+pub type Damage = Rc<dyn Fn(&RunKey, Option<(Index, bool)>)>;
 
 /// The author's own table, in the database of the store.
 #[derive(Clone)]
@@ -56,12 +65,12 @@ impl Ground {
     /// In memory.
     pub fn memory() -> Ground {
         let open: Open = Rc::new(|world| Arc::new(MemoryStore::new(world.clock(), limits())));
-        Ground { open, books: None, in_memory: true }
+        Ground { open, books: None, damage: None, in_memory: true, traced: false }
     }
 
     /// On disk.
     pub fn on_disk(open: Open, books: Books) -> Ground {
-        Ground { open, books: Some(books), in_memory: false }
+        Ground { open, books: Some(books), damage: None, in_memory: false, traced: false }
     }
 }
 
@@ -87,6 +96,18 @@ impl Kind {
             Kind::Sqlite => sqlite::play(case),
             #[cfg(feature = "postgres")]
             Kind::Postgres(server) => server.play(case),
+        }
+    }
+
+    /// Plays a case twice: both verdicts, whose traces are the same if everything that was answered is.
+    pub fn play_twice(&self, case: &Case) -> (Verdict, Verdict) {
+        match self {
+            Kind::Memory => {
+                let ground = Ground { traced: true, ..Ground::memory() };
+                (crate::play::play_on(case, &ground), crate::play::play_on(case, &ground))
+            }
+            #[cfg(any(feature = "sqlite", feature = "postgres"))]
+            other => (other.play(case), other.play(case)),
         }
     }
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::testing::WorldTime;
-use outlast::{Ctx, Error, Outlast, Result};
+use outlast::{Ctx, Error, Outlast, Result, Workflow};
 use serde::{Deserialize, Serialize};
 
 use crate::ground::limits;
-use crate::ledger::Ledger;
+use crate::ledger::{End, Ledger};
 use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait};
 use bodies::Course;
@@ -22,6 +22,10 @@ use operations::{Open, made};
 
 /// The workflow that plays a tree.
 pub const WORKFLOW: &str = "tree";
+/// The version a workflow has if nobody says otherwise.
+pub const FIRST_VERSION: &str = "1";
+/// The one after it.
+pub const SECOND_VERSION: &str = "2";
 /// How often a token is handed out at most.
 pub const SUBMISSIONS: u32 = 3;
 /// The code of every failure that a tree plans.
@@ -53,12 +57,26 @@ type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// Registers the workflow [`WORKFLOW`], whose bodies tell the ledger that they ran. What is too large for it is small.
 pub fn register(engine: Outlast, outside: Outside) -> Outlast {
-    let outside = Arc::new(outside);
-    engine.limits(limits()).workflow(WORKFLOW, move |ctx: Ctx, input: Input| run(Arc::clone(&outside), ctx, input))
+    register_versions(engine, outside, &[FIRST_VERSION])
+}
+
+/// The same in several versions, the newest first. They do the same; whose code it was the ledger is told.
+pub fn register_versions(engine: Outlast, outside: Outside, versions: &[&'static str]) -> Outlast {
+    let code = |version| {
+        let outside = Arc::new(Outside { version, ..outside.clone() });
+        move |ctx: Ctx, input: Input| run(Arc::clone(&outside), ctx, input)
+    };
+    let [newest, older @ ..] = versions else { return engine };
+    let workflow = Workflow::new(WORKFLOW, code(newest)).version(*newest);
+    let add = |workflow: Workflow, version: &&'static str| workflow.previous_version(*version, code(version));
+    engine.limits(limits()).register(older.iter().fold(workflow, add))
 }
 
 /// What is not the workflow's own.
+#[derive(Clone)]
 pub struct Outside {
+    /// Which version of the code it is.
+    version: &'static str,
     ledger: Arc<Ledger>,
     time: WorldTime,
     /// The statement that puts an entry into the author's table; none if the store has no SQL.
@@ -69,14 +87,18 @@ impl Outside {
     /// Bodies tell the ledger that they ran, and take virtual time: `time` is that of the world they run in. Transactions
     /// leave an entry with the statement `enter`.
     pub fn new(ledger: Arc<Ledger>, time: WorldTime, enter: Option<String>) -> Outside {
-        Outside { ledger, time, enter }
+        Outside { version: FIRST_VERSION, ledger, time, enter }
     }
 }
 
 async fn run(outside: Arc<Outside>, ctx: Ctx, input: Input) -> Result<Outcome> {
     let (run, generation) = (ctx.run_id().to_string(), ctx.generation().0);
-    let gave = Player { outside, ctx, place: Place::root() }.play(input.tree).await?;
-    Ok(Outcome::Run { run, generation, gave: Box::new(gave) })
+    let ledger = Arc::clone(&outside.ledger);
+    let played = Player { outside, ctx, place: Place::root() }.play(input.tree).await;
+    if let Some(error) = played.as_ref().err().filter(|error| error.is_cancelled()) {
+        ledger.ended(End { run: run.clone(), generation, failure: error.failure().clone() });
+    }
+    Ok(Outcome::Run { run, generation, gave: Box::new(played?) })
 }
 
 /// Plays one node.

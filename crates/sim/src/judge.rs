@@ -1,16 +1,17 @@
 //! The verdict on a case: the oracle on everything the store shows, the model on what every run came to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast::{Event, Failure, Outlast, RunView};
 use outlast_core::commit::Status;
+use outlast_core::id::RunKey;
 use outlast_store::Store;
 
 use crate::case::{Case, Fails, Fault, run_id};
 use crate::client::Client;
 use crate::cluster::Cluster;
-use crate::interpret::register;
+use crate::interpret::{FIRST_VERSION, Input, SECOND_VERSION, register_versions};
 use crate::ledger::{Ask, Asked, Ledger};
 use crate::model::{Answer, Decision, Ended, Facts, Sent, Told, accepts, generations};
 use crate::oracle::{Findings, Scene, examine};
@@ -25,12 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Judges a case whose runs have all ended, or should have.
 pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store) -> (Findings, Tally) {
     // Replay runs programs: what they say must not get into the books.
-    let code = register(Outlast::memory(), cluster.outside(Ledger::new()));
+    let versions = [SECOND_VERSION, FIRST_VERSION];
+    let code = register_versions(Outlast::memory(), cluster.outside(Ledger::new()), &versions);
     let checker = code.checker();
-    let may_park = BTreeSet::new();
     let entries = cluster.ground.books.as_ref().map(|books| (books.read)());
     let left = entries.as_ref().and_then(|entries| entries.as_ref().ok()).map_or(0, Vec::len);
-    let scene = Scene { checker: Some(&checker), may_park, patience: Some(PATIENCE), entries };
+    let scene = Scene { checker: Some(&checker), patience: Some(PATIENCE), entries, ..Scene::default() };
     let mut findings = examine(store, &cluster.watch, &cluster.ledger, &scene).await;
     let mut tally = Tally { entries: left as u64, ..Tally::default() };
     let told = told(cluster);
@@ -43,7 +44,13 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
     };
     for view in runs {
         count(&mut tally.ends, format!("{:?}", view.status));
-        let Some(tree) = tree_of(&cluster.case, view.run.id.as_str()) else { continue };
+        let tree = match tree_of(cluster, &view.run) {
+            Ok(tree) => tree,
+            Err(broken) => {
+                findings.check(MODEL, Err(broken));
+                continue;
+            }
+        };
         let verdict = match client.engine.run(view.run.id.as_str()) {
             Ok(run) => run.journal().await,
             Err(error) => Err(error),
@@ -51,20 +58,34 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
         let verdict = verdict.map_err(|error| format!("{}: its journal cannot be read: {error}", view.run));
         let verdict = verdict.and_then(|journal| {
             tally.look_at(&journal);
-            modelled(cluster, &view, tree, &told, journal)
+            modelled(cluster, &view, &tree, &told, journal)
         });
         findings.check(MODEL, verdict);
     }
     (findings, tally)
 }
 
-/// What a run of the case, or a fork of one, should do.
-fn tree_of<'c>(case: &'c Case, id: &str) -> Option<&'c Tree> {
+/// What a run should do: one of the case or a fork of one what the case says, a child what a parent says somewhere.
+fn tree_of(cluster: &Cluster, run: &RunKey) -> Result<Tree, String> {
+    let (case, id) = (&cluster.case, run.id.as_str());
     let place = (0..case.runs.len()).find(|place| {
         let own = run_id(*place);
         id == own || id.strip_prefix(&own).is_some_and(|rest| rest.starts_with("-fork-") && !rest.contains('.'))
     });
-    place.map(|place| &case.runs[place])
+    if let Some(place) = place {
+        return Ok(case.runs[place].clone());
+    }
+    let sight = cluster.watch.sight();
+    let input = sight.runs.get(run).and_then(|shadow| shadow.chapters.first()).map(|chapter| chapter.input.clone());
+    drop(sight);
+    let input = input.ok_or_else(|| format!("{run} is there, and nobody saw it begin"))?;
+    let Input { tree } = serde_json::from_slice(&input).map_err(|error| format!("{run}, its input: {error}"))?;
+    let is_said = |part: &&Tree| matches!(part, Tree::Child(child) if *child.tree == tree);
+    if case.runs.iter().any(|run| run.all().iter().any(is_said)) {
+        Ok(tree)
+    } else {
+        Err(format!("{run} does what no parent said: {tree:?}"))
+    }
 }
 
 fn modelled(
@@ -80,12 +101,25 @@ fn modelled(
     let forked = view.run.id.as_str().contains("-fork-");
     let (run, told) = (view.run.id.to_string(), told.clone());
     let (calm, sql) = (is_calm(case) && !forked, cluster.ground.books.is_some());
-    let facts = Facts { run, told, calm, slack: slack(case), forked, sql, recorded };
+    let facts = Facts { run, told, calm, slack: slack(case), forked, sql, recorded: Some(recorded) };
     let say = |broken| format!("{}: {broken}\n  it came to {ended:?}", view.run);
+    if ended == Ended::Cancelled {
+        cancelled(cluster, view, tree, &facts).map_err(say)?;
+    }
     let trees = if forked { generations(tree) } else { vec![tree] };
     let mut verdicts = trees.into_iter().map(|tree| accepts(tree, &ended, &facts));
     let first = verdicts.next().unwrap_or(Ok(()));
     if verdicts.any(|verdict| verdict.is_ok()) { Ok(()) } else { first.map_err(say) }
+}
+
+/// What a cancelled run did until then, as its program saw that itself: its cleanup, too. A program that has ended may be
+/// played again before that is on record, by somebody else or by one who does not know better: one of them is the one.
+fn cancelled(cluster: &Cluster, view: &RunView, tree: &Tree, facts: &Facts) -> Result<(), String> {
+    let run = view.run.id.as_str();
+    let ends = cluster.ledger.ends().into_iter().filter(|end| end.run == run && end.generation == view.generation.0);
+    let mut verdicts = ends.map(|end| accepts(tree, &Ended::Failed(end.failure), facts));
+    let Some(first) = verdicts.next() else { return Ok(()) };
+    if verdicts.any(|verdict| verdict.is_ok()) { Ok(()) } else { first }
 }
 
 /// How a run ended, and what it has on record of what its program was told.
@@ -125,7 +159,10 @@ fn slack(case: &Case) -> Option<u64> {
     let wild = case.faults.iter().any(|fault| match fault.what {
         Fault::Jump { .. } | Fault::Freeze { .. } | Fault::Cut { .. } => true,
         Fault::Call { fails, .. } => {
-            matches!(fails, Fails::Late { .. } | Fails::Hangs { .. } | Fails::SentThenCrash { .. })
+            matches!(
+                fails,
+                Fails::Late { .. } | Fails::Hangs { .. } | Fails::SentThenCrash { .. } | Fails::InFlight { .. }
+            )
         }
         _ => false,
     });
@@ -164,9 +201,9 @@ fn told(cluster: &Cluster) -> BTreeMap<String, Told> {
 
 fn add(told: &mut Told, ask: &Ask) {
     match &ask.asked {
-        Asked::Signal { name, id, payload, .. } => {
-            let (name, payload, id) = (name.clone(), payload.clone(), id.clone());
-            told.signals.push(Sent { name, payload, id, aimed: None });
+        Asked::Signal { name, id, payload, aimed, .. } => {
+            let (name, payload, id, aimed) = (name.clone(), payload.clone(), id.clone(), aimed.clone());
+            told.signals.push(Sent { name, payload, id, aimed });
         }
         Asked::Approve { key, yes, .. } => told.decisions.push(Decision { key: key.clone(), approved: *yes }),
         Asked::Callback { key, value, .. } => {
@@ -176,5 +213,55 @@ fn add(told: &mut Told, ask: &Ask) {
         Asked::Cancel => told.cancels += 1,
         Asked::Terminate => told.terminated = true,
         Asked::Start | Asked::StartOther | Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Timed;
+    use crate::draw::draw;
+
+    fn with(fault: Option<Fault>) -> Case {
+        let mut case = draw(0);
+        case.faults = fault.into_iter().map(|what| Timed { at: 0, what }).collect();
+        (case.options.latency, case.options.drift) = (0, vec![0]);
+        case
+    }
+
+    #[test]
+    fn only_a_case_in_which_nothing_can_take_longer_is_calm() {
+        assert!(is_calm(&with(None)));
+        assert!(!is_calm(&with(Some(Fault::Deaf { process: 0, long: 1 }))));
+        let slow = Case { options: crate::case::Options { latency: 3, ..with(None).options }, ..with(None) };
+        assert!(!is_calm(&slow));
+    }
+
+    #[test]
+    fn clocks_agree_unless_something_jumps_or_is_late() {
+        assert!(slack(&with(None)).is_some());
+        assert!(slack(&with(Some(Fault::Poison { run: 0, times: 1 }))).is_some());
+        assert_eq!(slack(&with(Some(Fault::Jump { forward: true, by: 1 }))), None);
+        let call = |fails| Fault::Call { process: 0, skip: 0, of: None, fails };
+        assert!(slack(&with(Some(call(Fails::Refused)))).is_some());
+        assert_eq!(slack(&with(Some(call(Fails::InFlight { before: 1 })))), None);
+    }
+
+    #[test]
+    fn what_was_refused_is_not_told_to_anybody() {
+        let ledger = Ledger::new();
+        let signal = |id: &str, aimed: Option<&str>| Asked::Signal {
+            name: "plum".to_owned(),
+            id: id.to_owned(),
+            payload: 1.into(),
+            with_start: false,
+            aimed: aimed.map(str::to_owned),
+        };
+        ledger.asked("r", signal("a", Some("wait-0")), Duration::ZERO);
+        ledger.asked("r", Asked::Cancel, Duration::ZERO);
+        let mut told = Told::default();
+        ledger.asks().iter().for_each(|ask| add(&mut told, ask));
+        assert_eq!((told.signals.len(), told.cancels, told.terminated), (1, 1, false));
+        assert_eq!(told.signals[0].aimed.as_deref(), Some("wait-0"));
     }
 }

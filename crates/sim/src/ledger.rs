@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use outlast::Failure;
+
 pub use asked::{Ask, Asked, Told};
 
 /// A step body that began.
@@ -22,8 +24,21 @@ pub struct Body {
     pub attempt: u32,
     /// What the body was given.
     pub idempotency_key: String,
+    /// Which version of the code ran it.
+    pub version: &'static str,
     /// Virtual time since the world began.
     pub at: Duration,
+}
+
+/// How a program ended that was cancelled, as it saw that itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct End {
+    /// The run's id.
+    pub(crate) run: String,
+    /// The generation.
+    pub(crate) generation: u64,
+    /// What it came to.
+    pub(crate) failure: Failure,
 }
 
 /// A body, who ran it and when.
@@ -65,7 +80,7 @@ struct Seen {
     tokens: Vec<(String, String, String)>,
     policies: BTreeMap<Place, Policy>,
     asks: Vec<Ask>,
-    lines: Vec<(u64, String)>,
+    ends: Vec<End>,
     /// Runs whose bodies kill their process, and how often still.
     poison: BTreeMap<String, u32>,
     /// Processes that are dying of it.
@@ -152,14 +167,14 @@ impl Ledger {
         }
     }
 
-    /// Adds a line to the story.
-    pub fn line(&self, text: impl Into<String>) {
-        self.seen().lines.push((tick(), text.into()));
+    /// A program was cancelled, and ends.
+    pub(crate) fn ended(&self, end: End) {
+        self.seen().ends.push(end);
     }
 
-    /// The bodies that began, in order.
-    pub fn bodies(&self) -> Vec<Body> {
-        self.seen().bodies.iter().map(|witnessed| witnessed.body.clone()).collect()
+    /// Programs that were cancelled, in order.
+    pub(crate) fn ends(&self) -> Vec<End> {
+        self.seen().ends.clone()
     }
 
     /// The bodies that began, where and when, in order.
@@ -181,11 +196,6 @@ impl Ledger {
     pub fn asks(&self) -> Vec<Ask> {
         self.seen().asks.clone()
     }
-
-    /// The story, in order.
-    pub fn lines(&self) -> Vec<(u64, String)> {
-        self.seen().lines.clone()
-    }
 }
 
 #[cfg(test)]
@@ -199,6 +209,7 @@ mod tests {
             key: key.to_owned(),
             attempt: 1,
             idempotency_key: format!("default/r/0/{key}"),
+            version: "1",
             at: Duration::ZERO,
         }
     }

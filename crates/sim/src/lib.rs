@@ -26,6 +26,7 @@ pub mod outcome;
 #[cfg(outlast_planted)]
 pub mod planted;
 pub mod play;
+mod rest;
 pub mod scenarios;
 pub mod shrink;
 pub mod story;

@@ -119,8 +119,8 @@ fn ground(store: Option<&str>) -> Result<Kind, String> {
 /// The case of a seed.
 fn one(seed: u64, ground: &Kind) -> bool {
     let case = draw(seed);
-    let (first, second) = (ground.play(&case), ground.play(&case));
-    let fickle = ground.repeats() && first.trace != second.trace;
+    let (first, second) = ground.play_twice(&case);
+    let fickle = ground.repeats() && !first.repeats(&second);
     let failed = [&first, &second].into_iter().find(|verdict| !verdict.violations.is_empty());
     match failed {
         Some(verdict) => println!("{}", Failure::found(&format!("seed {seed}"), &case, verdict, ground)),

@@ -29,7 +29,8 @@ pub(crate) async fn inflict(cluster: Rc<Cluster>, fault: Fault) {
             cluster.power_cut(millis(back)).await;
         }
         Fault::Freeze { process, long } => {
-            during(&cluster, kind, process, long, Process::freeze, Process::thaw).await;
+            let effect = Effect { begin: Process::freeze, end: Process::thaw, seen: Process::tasks_held };
+            during(&cluster, kind, process, long, effect).await;
         }
         Fault::Jump { forward, by } => {
             cluster.landed(kind);
@@ -39,29 +40,62 @@ pub(crate) async fn inflict(cluster: Rc<Cluster>, fault: Fault) {
             }
         }
         Fault::Deaf { process, long } => {
-            during(&cluster, kind, process, long, |one| one.deaf(true), |one| one.deaf(false)).await;
+            let effect =
+                Effect { begin: |one| one.deaf(true), end: |one| one.deaf(false), seen: Process::notices_lost };
+            during(&cluster, kind, process, long, effect).await;
         }
-        Fault::WakesLost { process, long } => wakes(&cluster, kind, process, long, Wakes::Lost).await,
-        Fault::WakesDoubled { process, long } => wakes(&cluster, kind, process, long, Wakes::Doubled).await,
+        Fault::WakesLost { process, long } => {
+            let begin = |one: &Process| one.faults().set_wakes(Wakes::Lost);
+            during(&cluster, kind, process, long, Effect { begin, end: hear, seen: |one| landed(one, "wakes_lost") })
+                .await;
+        }
+        Fault::WakesDoubled { process, long } => {
+            let begin = |one: &Process| one.faults().set_wakes(Wakes::Doubled);
+            during(
+                &cluster,
+                kind,
+                process,
+                long,
+                Effect { begin, end: hear, seen: |one| landed(one, "wakes_doubled") },
+            )
+            .await;
+        }
+        Fault::WakesLate { process, long } => {
+            let begin = |one: &Process| one.faults().set_wakes(Wakes::Late);
+            during(&cluster, kind, process, long, Effect { begin, end: hear, seen: |one| landed(one, "wakes_late") })
+                .await;
+        }
         Fault::Full { long } => {
-            cluster.landed(kind);
-            cluster.everybody(|process| process.faults().set_full(true));
+            let before = cluster.effects("full");
+            cluster.set_full(true);
             cluster.world.sleep(millis(long)).await;
-            cluster.everybody(|process| process.faults().set_full(false));
+            cluster.set_full(false);
+            if cluster.effects("full") > before {
+                cluster.landed(kind);
+            }
         }
         Fault::Cut { process, long } => {
-            let (cut, mend) = (|one: &Process| one.faults().set_cut(true), |one: &Process| one.faults().set_cut(false));
-            during(&cluster, kind, process, long, cut, mend).await;
+            let (begin, end) =
+                (|one: &Process| one.faults().set_cut(true), |one: &Process| one.faults().set_cut(false));
+            during(&cluster, kind, process, long, Effect { begin, end, seen: |one| landed(one, "cut") }).await;
         }
         Fault::Call { process, skip, of, fails } => call(&cluster, kind, process, (of, skip), fails).await,
         Fault::Poison { run, times } => poison(&cluster, kind, &run_id(run), times).await,
-        Fault::Damage { run, long } => {
-            if cluster.watch.damage(&run_id(run)) {
-                cluster.landed(kind);
-                cluster.world.sleep(millis(long)).await;
-                cluster.watch.repair(&run_id(run));
-            }
-        }
+        Fault::Damage { run, long, event } => damage(&cluster, kind, &run_id(run), long, event).await,
+    }
+}
+
+/// Damages the middle of a run's journal for a while. It has landed only if somebody met it.
+async fn damage(cluster: &Cluster, kind: &'static str, run: &str, long: u64, event: bool) {
+    let before = cluster.watch.damage_met();
+    let Some((run, index)) = cluster.watch.damage(run, event) else { return };
+    if let Some(damage) = &cluster.ground.damage {
+        damage(&run, Some((index, event)));
+    }
+    cluster.world.sleep(millis(long)).await;
+    cluster.repair(&run);
+    if cluster.watch.damage_met() > before {
+        cluster.landed(kind);
     }
 }
 
@@ -70,25 +104,33 @@ fn patience(look: u32) -> Duration {
     Duration::from_millis(if look < 50 { 100 } else { 500 })
 }
 
-/// Something that is done to a process and undone later.
-async fn during(
-    cluster: &Cluster,
-    kind: &'static str,
-    process: usize,
-    long: u64,
-    begin: impl FnOnce(&Process),
-    end: impl FnOnce(&Process),
-) {
-    if cluster.with(process, begin) {
+/// Something that is done to a process and undone later, and how often it has shown.
+struct Effect {
+    begin: fn(&Process),
+    end: fn(&Process),
+    seen: fn(&Process) -> u64,
+}
+
+/// Lets it be for a while. It has landed only if it made a difference.
+async fn during(cluster: &Cluster, kind: &'static str, process: usize, long: u64, effect: Effect) {
+    let Some(process) = cluster.process(process) else { return };
+    let before = (effect.seen)(&process);
+    (effect.begin)(&process);
+    cluster.world.sleep(millis(long)).await;
+    if !process.has_crashed() {
+        (effect.end)(&process);
+    }
+    if (effect.seen)(&process) > before {
         cluster.landed(kind);
-        cluster.world.sleep(millis(long)).await;
-        cluster.with(process, end);
     }
 }
 
-async fn wakes(cluster: &Cluster, kind: &'static str, process: usize, long: u64, wakes: Wakes) {
-    let set = |wakes| move |one: &Process| one.faults().set_wakes(wakes);
-    during(cluster, kind, process, long, set(wakes), set(Wakes::Heard)).await;
+fn hear(process: &Process) {
+    process.faults().set_wakes(Wakes::Heard);
+}
+
+fn landed(process: &Process, kind: &str) -> u64 {
+    process.faults().landed_by_kind().get(kind).copied().unwrap_or(0)
 }
 
 async fn call(cluster: &Rc<Cluster>, kind: &'static str, process: usize, (of, skip): (Option<Aim>, u64), fails: Fails) {
@@ -99,23 +141,15 @@ async fn call(cluster: &Rc<Cluster>, kind: &'static str, process: usize, (of, sk
         Fails::AppliedThenCrash => CallFault::AppliedThenCrash,
         Fails::SentThenCrash { before } => CallFault::Late { before: millis(before), after: Duration::ZERO },
         Fails::Late { before, after } => CallFault::Late { before: millis(before), after: millis(after) },
+        Fails::InFlight { before } => CallFault::InFlight { before: millis(before) },
         Fails::Hangs { long, applied } => CallFault::Hang { long: millis(long), applied },
     };
-    let mut before = 0;
-    if !cluster.with(process, |one| {
-        before = one.faults().landed();
-        match of {
-            Some(aim) => one.faults().plan_next_of(aim.name(), skip, fault),
-            None => one.faults().plan_next(skip, fault),
-        }
-    }) {
-        return;
-    }
+    let Some(one) = cluster.process(process) else { return };
+    let planned = one.faults().follow_next(of.map(Aim::name), skip, fault);
     for look in 0..LOOKS_MAX {
         cluster.world.sleep(patience(look)).await;
-        let mut there = false;
-        let alive = cluster.with(process, |one| there = one.faults().landed() > before);
-        if !alive {
+        let there = one.faults().has_landed(planned);
+        if one.has_crashed() && !there {
             // It died of something else, and the fault with it.
             return;
         }
@@ -124,9 +158,22 @@ async fn call(cluster: &Rc<Cluster>, kind: &'static str, process: usize, (of, sk
             if matches!(fails, Fails::AppliedThenCrash | Fails::SentThenCrash { .. }) {
                 cluster.crash(process, BACK, true).await;
             }
-            return;
+            // As long as it is on its way, trouble is not over.
+            return cluster.world.sleep(on_its_way(fails)).await;
         }
     }
+    // Later nobody would see to it that a process that dies of it is dead.
+    one.faults().forget(planned);
+}
+
+/// How long a call is not answered.
+fn on_its_way(fails: Fails) -> Duration {
+    millis(match fails {
+        Fails::Refused | Fails::NotAppliedInDoubt | Fails::AppliedInDoubt | Fails::AppliedThenCrash => 0,
+        Fails::SentThenCrash { before } | Fails::InFlight { before } => before,
+        Fails::Late { before, after } => before + after,
+        Fails::Hangs { long, .. } => long,
+    })
 }
 
 /// Lets every process die that begins a body of the run, so often.
@@ -152,4 +199,43 @@ async fn poison(cluster: &Rc<Cluster>, kind: &'static str, run: &str, times: u32
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Act, Case, Timed};
+    use crate::draw::draw;
+    use crate::play::play;
+
+    /// A calm case with one run that starts at once, and a fault.
+    fn with(fault: Fault) -> Case {
+        let mut case = draw(0);
+        case.runs = vec![crate::tree::Tree::Sleep(1_000)];
+        case.acts = vec![Timed { at: 0, what: Act::Start(0) }];
+        case.faults = vec![Timed { at: 0, what: fault }];
+        (case.options.processes, case.options.latency, case.options.drift) = (1, 0, vec![0]);
+        case
+    }
+
+    #[test]
+    fn a_fault_that_nobody_met_has_not_landed() {
+        let landed = |fault: Fault| {
+            let kind = fault.kind();
+            play(&with(fault)).tally.faults.contains_key(kind)
+        };
+        assert!(landed(Fault::Cut { process: 0, long: 20_000 }));
+        assert!(!landed(Fault::Cut { process: 7, long: 20_000 }), "there is no such process");
+        assert!(landed(Fault::Full { long: 20_000 }));
+        assert!(!landed(Fault::Full { long: 0 }), "nobody wrote meanwhile");
+        assert!(!landed(Fault::WakesLost { process: 0, long: 10 }), "nobody was woken meanwhile");
+        assert!(!landed(Fault::Damage { run: 0, long: 60_000, event: true }), "there is no journal yet");
+    }
+
+    #[test]
+    fn trouble_lasts_as_long_as_a_call_is_on_its_way() {
+        assert_eq!(on_its_way(Fails::Refused), Duration::ZERO);
+        assert_eq!(on_its_way(Fails::Late { before: 2, after: 3 }), millis(5));
+        assert_eq!(on_its_way(Fails::Hangs { long: 7, applied: true }), millis(7));
+    }
 }

@@ -136,3 +136,25 @@ fn named(scenario: &Scenario, mut verdict: Verdict) -> Verdict {
     verdict.violations.iter_mut().for_each(tell);
     verdict
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_named_after_its_scenario() {
+        let scenario = all().remove(0);
+        let violations = vec![Violation { invariant: 1, text: "a gap".to_owned() }];
+        let verdict = named(&scenario, Verdict { violations, ..Verdict::default() });
+        assert_eq!(verdict.violations[0].text, format!("{}: a gap", scenario.name));
+        assert_eq!(scenario_of(&verdict), scenario.name);
+        assert_eq!(scenario_of(&Verdict::default()), "scenario");
+    }
+
+    #[test]
+    fn one_scenario_without_bugs_is_played_with_every_call_failing() {
+        let (calls, failed) = one(&all().remove(0));
+        assert!(calls > 20, "{calls}");
+        assert!(failed.is_none(), "{:?}", failed.map(|(_, verdict)| verdict.violations));
+    }
+}

@@ -3,10 +3,12 @@
 //! Which invariant is looked at by whom is in [`TABLE`]. What the watch found on the way is part of the findings.
 
 mod asks;
+mod beside;
 mod bodies;
 mod books;
 mod children;
 mod replay;
+mod resting;
 mod signals;
 mod standing;
 mod suspects;
@@ -18,13 +20,14 @@ use std::time::Duration;
 
 use outlast::Checker;
 use outlast_core::event::{Event, Kind};
-use outlast_core::id::{Namespace, RunKey};
+use outlast_core::id::{Index, LeaseId, Namespace, RunKey};
 use outlast_core::time::Timestamp;
 use outlast_store::Store;
 use outlast_store::invariants::{RunState, World};
 
 pub use crate::violation::{Findings, Judge, TABLE, Violation};
 
+use crate::cluster::beside;
 use crate::ledger::{Ask, Ledger, Place, Policy, Witnessed};
 use crate::watch::{Shadow, TurnedDown, Watch};
 
@@ -57,10 +60,12 @@ pub struct Scene<'a> {
     /// The code, to replay the journals with. Register it with a ledger of its own: replay runs programs, and what they say
     /// there is not to be believed.
     pub checker: Option<&'a Checker>,
-    /// Runs that may be parked, by id, beside those that were damaged.
+    /// Runs that may be parked, by id, beside those that were damaged, and those that took too many drivers along.
     pub may_park: BTreeSet<String>,
     /// If trouble is over: how late a timer may still be.
     pub patience: Option<Duration>,
+    /// Whether everybody was left alone for so long: then whoever is not over rests for a reason.
+    pub at_rest: bool,
     /// What transactions left in the author's table, if the store has SQL; or why that cannot be read.
     pub entries: Option<Result<Vec<String>, String>>,
 }
@@ -70,7 +75,8 @@ pub(crate) struct Evidence {
     pub(crate) worlds: Vec<(Namespace, World)>,
     pub(crate) shadows: BTreeMap<RunKey, Shadow>,
     pub(crate) told_to_stop: BTreeSet<RunKey>,
-    pub(crate) damaged: BTreeSet<RunKey>,
+    /// Runs that could not be read at some time, and where.
+    pub(crate) damaged: BTreeMap<RunKey, BTreeSet<Index>>,
     /// Whether the order of what arrived is known.
     pub(crate) ordered: bool,
     pub(crate) turned_down: Vec<TurnedDown>,
@@ -78,6 +84,8 @@ pub(crate) struct Evidence {
     pub(crate) policies: BTreeMap<Place, Policy>,
     pub(crate) asks: Vec<Ask>,
     pub(crate) now: Option<Timestamp>,
+    /// Leases, and until when they last.
+    pub(crate) leases: BTreeMap<LeaseId, Timestamp>,
 }
 
 /// Judges a case at its end. `store` is the store itself, behind the watch, and nobody writes any more.
@@ -114,6 +122,7 @@ impl Evidence {
             policies: ledger.policies(),
             asks: ledger.asks(),
             now: watch.now(),
+            leases: sight.leases(),
         })
     }
 
@@ -126,6 +135,8 @@ impl Evidence {
         signals::judge(self, findings);
         children::judge(self, findings);
         suspects::judge(self, findings);
+        resting::judge(self, scene, findings);
+        beside::judge(self, findings);
     }
 
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&RunKey, &RunState)> {
@@ -136,13 +147,13 @@ impl Evidence {
         self.worlds.iter().find_map(|(_, world)| world.runs.get(run))
     }
 
-    /// The run with an id: outside nobody names a namespace.
+    /// The run with an id: outside nobody names a namespace, and means the one of the case.
     pub(crate) fn state_of(&self, id: &str) -> Option<(&RunKey, &RunState)> {
-        self.runs().find(|(run, _)| run.id.as_str() == id)
+        self.runs().find(|(run, _)| run.id.as_str() == id && !is_beside(run))
     }
 
     pub(crate) fn shadow_of(&self, id: &str) -> Option<&Shadow> {
-        self.shadows.iter().find(|(run, _)| run.id.as_str() == id).map(|(_, shadow)| shadow)
+        self.shadows.iter().find(|(run, _)| run.id.as_str() == id && !is_beside(run)).map(|(_, shadow)| shadow)
     }
 
     /// Whether the run may be gone because somebody deleted it, or one above it.
@@ -166,6 +177,11 @@ impl Evidence {
         }
         own
     }
+}
+
+/// Whether it is a run that nothing of the case should reach.
+pub(crate) fn is_beside(run: &RunKey) -> bool {
+    run.namespace == beside()
 }
 
 /// The run's last event, if that ended it.

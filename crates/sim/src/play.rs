@@ -1,5 +1,6 @@
 //! Playing a case: trouble, healing, and then the oracle.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,13 +12,15 @@ use outlast_store::{Store, invariants};
 use crate::case::{Case, Programs};
 use crate::client::Client;
 use crate::cluster::Cluster;
+use crate::errors::{collecting, is_explained};
 use crate::ground::Ground;
 use crate::heal::settle;
 use crate::judge::judge;
 use crate::nemesis::inflict;
 use crate::oracle::{Findings, Violation};
+use crate::rest::rest;
 use crate::story;
-use crate::tally::{Tally, count};
+use crate::tally::Tally;
 use crate::watch::Watch;
 
 /// How often to look at what the store shows while things go wrong, in virtual seconds.
@@ -34,6 +37,14 @@ pub struct Verdict {
     pub tally: Tally,
     /// The journals of all runs, if a promise was broken.
     pub journals: Vec<String>,
+}
+
+impl Verdict {
+    /// Whether the same happened another time: the same was answered and counted, in the same order.
+    pub fn repeats(&self, other: &Verdict) -> bool {
+        let broken = |verdict: &Verdict| verdict.violations.iter().map(|one| one.invariant).collect::<Vec<u8>>();
+        (self.trace, &self.tally, broken(self)) == (other.trace, &other.tally, broken(other))
+    }
 }
 
 /// Plays a case in memory.
@@ -62,22 +73,28 @@ fn whole(case: &Case, ground: &Ground) -> Verdict {
     let store = (ground.open)(&world);
     let watch = if ground.in_memory { Watch::new } else { Watch::unordered };
     let watch = Arc::new(watch(store, world.clock()));
+    if ground.traced {
+        watch.keep_trace();
+    }
     let case = Rc::new(case.clone());
     let cluster = Cluster::new(Rc::clone(&world), Rc::clone(&case), Arc::clone(&watch), ground.clone());
-    let (judged, errors) = crate::errors::collecting(|| {
+    let (judged, errors) = collecting(|| {
         world.block_on(async {
             let client = cluster.start().await;
             let mut midway = Findings::default();
-            trouble(&cluster, &client, ground.in_memory.then_some(&mut midway)).await;
+            let left = trouble(&cluster, &client, ground.in_memory.then_some(&mut midway)).await;
             cluster.heal().await;
-            let stuck = settle(&client, &case).await;
             // Behind a process of its own, so that the world waits for the answers.
             let store = Arc::clone(world.process(watch.inner()).faults());
+            let rested = rest(&cluster, &*store, &left).await;
+            let stuck = settle(&client, &case).await;
             let (mut findings, tally) = judge(&cluster, &client, &*store).await;
             findings.merge(midway);
+            findings.merge(rested);
             let broken = !stuck.is_empty() || !findings.violations.is_empty();
             let journals = if broken { story::journals(&*store).await } else { Vec::new() };
-            (stuck, findings, tally, journals)
+            let acts = client.acts.borrow().clone();
+            (stuck, findings, Tally { acts, ..tally }, journals)
         })
     });
     // What is still under way keeps the world, and must not keep a file.
@@ -85,17 +102,18 @@ fn whole(case: &Case, ground: &Ground) -> Verdict {
     watch.close();
     let (mut violations, findings, mut tally, journals) = judged;
     violations.extend(findings.violations);
-    violations.extend(errors.into_iter().map(|text| Violation { invariant: 0, text }));
+    violations.extend(
+        errors.into_iter().filter(|line| !is_explained(line, &case)).map(|text| Violation { invariant: 0, text }),
+    );
     (tally.faults, tally.events, tally.calls) = (cluster.faults_landed(), watch.events_seen(), watch.calls());
     tally.invariants = findings.checked;
-    case.acts.iter().for_each(|act| count(&mut tally.acts, act.what.kind()));
     tally.virtual_millis = u64::try_from(world.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Verdict { violations, trace: world.trace_hash(), tally, journals }
+    Verdict { violations, trace: world.trace_hash() ^ watch.trace(), tally, journals }
 }
 
-/// Lets clients act and faults happen, each at its time, until all of it is over.
-async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut Findings>) {
-    let left = Rc::new(std::cell::Cell::new(cluster.case.acts.len() + cluster.case.faults.len()));
+/// Lets clients act and faults happen, each at its time, until all of it is over; how many are still at it.
+async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut Findings>) -> Rc<Cell<usize>> {
+    let left = Rc::new(Cell::new(cluster.case.acts.len() + cluster.case.faults.len()));
     for (number, act) in cluster.case.acts.iter().cloned().enumerate() {
         let (case, client, left) = (Rc::clone(&cluster.case), client.clone(), Rc::clone(&left));
         cluster.world.spawn(async move {
@@ -117,7 +135,7 @@ async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut
     let longest = Duration::from_secs(240);
     for second in 1.. {
         if left.get() == 0 || cluster.world.elapsed() >= longest {
-            return;
+            break;
         }
         cluster.world.sleep(Duration::from_secs(1)).await;
         if second % LOOK == 0
@@ -126,6 +144,7 @@ async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut
             look(&*cluster.watch.inner(), findings).await;
         }
     }
+    left
 }
 
 /// What holds at the end holds all the time. Only a store that answers at once shows one state, with nothing in between.
@@ -137,5 +156,38 @@ async fn look(store: &dyn Store, findings: &mut Findings) {
                 findings.check(invariant, verdict.map_err(|broken| format!("{run}, midway: {broken}")));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::draw;
+    use crate::ground::Kind;
+
+    #[test]
+    fn the_same_case_is_answered_the_same_twice_and_another_one_is_not() {
+        let (first, second) = Kind::Memory.play_twice(&draw(11));
+        assert!(first.repeats(&second));
+        assert!(!first.repeats(&Kind::Memory.play_twice(&draw(12)).0));
+    }
+
+    #[test]
+    fn the_order_of_tasks_alone_is_not_the_whole_trace() {
+        let (traced, _) = Kind::Memory.play_twice(&draw(11));
+        assert_ne!(traced.trace, play(&draw(11)).trace);
+    }
+
+    #[test]
+    fn acts_for_which_there_was_nothing_to_ask_are_not_counted() {
+        let mut case = draw(11);
+        case.faults.clear();
+        case.runs = vec![crate::tree::Tree::Sleep(1)];
+        let act = |at, what| crate::case::Timed { at, what };
+        use crate::case::Act;
+        let answer = Act::Answer { run: 0, nth: 0, yes: true };
+        case.acts = vec![act(0, Act::Start(0)), act(1, answer), act(20_000, Act::StartOther(0))];
+        let acts = play(&case).tally.acts;
+        assert_eq!(acts, [("start", 1), ("start with another input", 1)].into());
     }
 }

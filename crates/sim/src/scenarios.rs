@@ -30,6 +30,9 @@ impl Scenario {
             latency: 0,
             drift: vec![0],
             runs_max: 100,
+            here: false,
+            versions: false,
+            beside: false,
         };
         let acts = starts.chain(self.acts.iter().cloned()).collect();
         Case { seed: 1, options, runs: self.runs.clone(), acts, faults: self.faults.clone() }

@@ -81,16 +81,19 @@ impl Shrinking<'_> {
         let mut candidate = self.best.clone();
         candidate.runs.pop();
         candidate.acts.retain(|act| act.what.run() != place);
-        candidate.faults.retain(|fault| !matches!(fault.what, crate::case::Fault::Damage { run, .. } if run == place));
+        candidate.faults.retain(|fault| fault.what.run() != Some(place));
         self.attempt(candidate);
     }
 
     fn plainer(&mut self) {
-        let plain: [fn(&mut Case); 5] = [
+        let plain: [fn(&mut Case); 8] = [
             |case| case.options.latency = 0,
             |case| case.options.drift.iter_mut().for_each(|drift| *drift = 0),
             |case| case.options.programs = Programs::Kept,
             |case| case.options.runs_max = 100,
+            |case| case.options.here = false,
+            |case| case.options.versions = false,
+            |case| case.options.beside = false,
             |case| case.options.processes = (case.options.processes - 1).max(1),
         ];
         for simplify in plain {

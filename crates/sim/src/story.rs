@@ -52,3 +52,23 @@ pub(crate) async fn journals(store: &dyn Store) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Act, Fault, Timed};
+    use crate::violation::Violation;
+
+    #[test]
+    fn a_story_is_told_in_the_order_of_time_and_ends_with_what_was_broken() {
+        let mut case = crate::draw::draw(3);
+        case.acts = vec![Timed { at: 20, what: Act::Cancel(0) }];
+        case.faults = vec![Timed { at: 10, what: Fault::PowerCut { back: 1 } }];
+        let violations = vec![Violation { invariant: 6, text: "it owns a timer".to_owned() }];
+        let story = tell(&case, &Verdict { violations, ..Verdict::default() });
+        let place = |text: &str| story.find(text).unwrap_or_else(|| panic!("no {text:?} in {story}"));
+        assert!(story.starts_with("seed 3: "));
+        assert!(place("FAULT: PowerCut") < place("client: Cancel(0)"));
+        assert!(place("client: Cancel(0)") < place("BROKEN invariant 6: it owns a timer"));
+    }
+}

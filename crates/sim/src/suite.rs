@@ -76,7 +76,7 @@ impl Report {
     fn take(&mut self, case: Case, verdict: Verdict, second: Option<&Verdict>) {
         self.played += 1;
         self.tally.add(&verdict.tally);
-        if second.is_some_and(|second| second.trace != verdict.trace) {
+        if second.is_some_and(|second| !second.repeats(&verdict)) {
             self.fickle.push(case.seed);
         }
         if !verdict.violations.is_empty() {
@@ -106,7 +106,7 @@ impl Report {
                 missing.push(format!("{what} {name:?}"));
             }
         };
-        for kind in Fault::KINDS {
+        for kind in Fault::KINDS.into_iter().chain(Fault::EFFECTS) {
             look("the fault", kind, self.tally.faults.contains_key(kind));
         }
         for kind in Act::KINDS {
@@ -174,9 +174,12 @@ pub fn random(ground: &ground::Kind, seeds: Range<u64>, threads: usize, limits: 
 
 fn one(ground: &ground::Kind, seed: u64, report: &Mutex<Report>) {
     let case = draw(seed);
-    let verdict = ground.play(&case);
-    let twice = ground.repeats() && seed.is_multiple_of(TWICE);
-    let second = twice.then(|| ground.play(&case));
+    let (verdict, second) = if ground.repeats() && seed.is_multiple_of(TWICE) {
+        let (first, second) = ground.play_twice(&case);
+        (first, Some(second))
+    } else {
+        (ground.play(&case), None)
+    };
     lock(report).take(case, verdict, second.as_ref());
 }
 
@@ -202,8 +205,13 @@ mod tests {
     fn an_empty_report_is_missing_everything() {
         let missing = Report::default().missing();
         let events = Kind::ALL.iter().filter(|kind| !oracle::LATER_EVENTS.contains(kind)).count();
-        let kinds =
-            Fault::KINDS.len() + Act::KINDS.len() + OPERATIONS.len() + CODES.len() + oracle::INVARIANTS.len() + 1;
+        let kinds = Fault::KINDS.len()
+            + Fault::EFFECTS.len()
+            + Act::KINDS.len()
+            + OPERATIONS.len()
+            + CODES.len()
+            + oracle::INVARIANTS.len()
+            + 1;
         assert_eq!(missing.len(), events + kinds, "{missing:?}");
         assert!(missing.contains(&"the fault \"crash\"".to_owned()), "{missing:?}");
     }

@@ -11,14 +11,17 @@ mod sight;
 mod store;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod turns;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::commit::Commit;
-use outlast_core::id::RunKey;
+use outlast_core::event::Kind;
+use outlast_core::id::{Index, Namespace, RunKey};
 use outlast_core::limits::Limits;
+use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::{Clock, CommitError, Committed, MemoryStore, Store, StoreError};
 
@@ -34,8 +37,18 @@ pub struct Watch {
     clock: Clock,
     /// Who calls through this handle; empty if nobody said.
     process: String,
+    /// Whether the store answers at once.
+    answers_at_once: bool,
+    /// Runs whose journals were read from their beginning through this handle.
+    loaded: Mutex<BTreeSet<RunKey>>,
     sight: Arc<Mutex<Sight>>,
 }
+
+/// What is shown of a journal.
+type Shown = Result<Vec<Record>, StoreError>;
+
+/// A kind of event that there is not.
+const NO_KIND: u16 = 60_000;
 
 /// A call that writes, under way.
 struct Call<'w> {
@@ -51,12 +64,13 @@ struct Call<'w> {
 impl Watch {
     /// In front of `inner`, whose clock is `clock`.
     pub fn new(inner: Arc<dyn Store>, clock: Clock) -> Watch {
-        Watch { inner: Arc::new(Mutex::new(inner)), clock, process: String::new(), sight: Arc::default() }
+        let (inner, loaded) = (Arc::new(Mutex::new(inner)), Mutex::default());
+        Watch { inner, clock, process: String::new(), answers_at_once: true, loaded, sight: Arc::default() }
     }
 
     /// In front of a store whose answers come in another order than it did what they tell of.
     pub fn unordered(inner: Arc<dyn Store>, clock: Clock) -> Watch {
-        let watch = Watch::new(inner, clock);
+        let watch = Watch { answers_at_once: false, ..Watch::new(inner, clock) };
         watch.sight().lose_order();
         watch
     }
@@ -86,7 +100,8 @@ impl Watch {
     /// The same watch for a process: what comes through it is known to come from there.
     pub fn of(&self, process: &str) -> Arc<Watch> {
         let (inner, clock, sight) = (Arc::clone(&self.inner), self.clock.clone(), Arc::clone(&self.sight));
-        Arc::new(Watch { inner, clock, process: process.to_owned(), sight })
+        let (answers_at_once, loaded) = (self.answers_at_once, Mutex::default());
+        Arc::new(Watch { inner, clock, process: process.to_owned(), answers_at_once, loaded, sight })
     }
 
     /// What was seen.
@@ -117,30 +132,75 @@ impl Watch {
         self.sight().calls
     }
 
-    /// From now on the run's journal cannot be read; whether there is such a run.
-    pub fn damage(&self, id: &str) -> bool {
+    /// How often a process replayed a run that it had in memory before.
+    pub fn replays(&self) -> u64 {
+        self.sight().replays
+    }
+
+    /// How often somebody met what is damaged.
+    pub fn damage_met(&self) -> u64 {
+        self.sight().damage_met
+    }
+
+    /// From now on everything that is answered counts for [`Watch::trace`].
+    pub fn keep_trace(&self) {
+        self.sight().trace.keep();
+    }
+
+    /// A number over everything that was answered, in order.
+    pub fn trace(&self) -> u64 {
+        self.sight().trace.number()
+    }
+
+    /// From now on the middle of the run's journal cannot be read, or makes no sense; which run and where, if there is such
+    /// a run and it has a journal.
+    pub fn damage(&self, id: &str, event: bool) -> Option<(RunKey, Index)> {
         let mut sight = self.sight();
-        let there = |(run, shadow): &(&RunKey, &Shadow)| run.id.as_str() == id && !shadow.deleted;
-        let found: Vec<RunKey> = sight.runs.iter().filter(there).map(|(run, _)| run.clone()).collect();
-        sight.damaged.extend(found.iter().cloned());
-        sight.ever_damaged.extend(found.iter().cloned());
-        !found.is_empty()
+        let here = |run: &RunKey| run.id.as_str() == id && run.namespace == Namespace::default_namespace();
+        let there = |(run, shadow): &(&RunKey, &Shadow)| here(run) && !shadow.deleted;
+        let (run, shadow) = sight.runs.iter().find(there)?;
+        let (run, index) = (run.clone(), Index(shadow.next().0.checked_sub(1)? / 2));
+        sight.damaged.insert(run.clone(), (index, event));
+        sight.ever_damaged.entry(run.clone()).or_default().insert(index);
+        Some((run, index))
     }
 
     /// The run's journal can be read again.
-    pub fn repair(&self, id: &str) {
-        self.sight().damaged.retain(|run| run.id.as_str() != id);
+    pub fn repair(&self, run: &RunKey) {
+        self.sight().damaged.remove(run);
     }
 
-    /// Every journal can be read again.
-    pub fn repair_all(&self) {
-        self.sight().damaged.clear();
+    /// Runs that cannot be read.
+    pub fn damaged(&self) -> Vec<RunKey> {
+        self.sight().damaged.keys().cloned().collect()
     }
 
-    /// Why the run cannot be read, if it cannot.
-    fn damage_of(&self, run: &RunKey) -> Option<StoreError> {
-        let damaged = self.sight().damaged.contains(run);
-        damaged.then(|| StoreError::corrupt(run.to_string(), "it was damaged on purpose"))
+    /// What somebody is shown of a run, from an index on: nothing, or nonsense, if it is damaged. A store on disk that is
+    /// damaged itself shows that by itself.
+    fn damaged_view(&self, run: &RunKey, from: Index, shown: Result<Vec<Record>, StoreError>) -> Shown {
+        let mut sight = self.sight();
+        let Some((index, event)) = sight.damaged.get(run).copied() else { return shown };
+        let nonsense = |record: &Record| Kind::from_code(record.kind).is_none();
+        let shown = match shown {
+            Ok(mut records) if !records.iter().any(nonsense) => {
+                let place = index.0.checked_sub(from.0).and_then(|place| usize::try_from(place).ok());
+                match place.and_then(|place| records.get_mut(place)) {
+                    Some(_) if !event => Err(StoreError::corrupt(run.to_string(), "it was damaged on purpose")),
+                    Some(record) => {
+                        record.kind = NO_KIND;
+                        Ok(records)
+                    }
+                    None => return Ok(records),
+                }
+            }
+            shown => shown,
+        };
+        let met = match &shown {
+            Ok(records) => records.iter().any(nonsense),
+            Err(error) => matches!(error, StoreError::Corrupt { .. }),
+        };
+        sight.damage_met += u64::from(met);
+        shown
     }
 
     /// A call that writes begins.

@@ -21,6 +21,7 @@
 mod answer;
 mod calls;
 mod course;
+mod here;
 mod hold;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +60,13 @@ pub enum Fault {
         /// How long its answer is.
         after: Duration,
     },
+    /// The call is still on its way when its caller gets an error, and arrives later. A `commit` or `transact` gets
+    /// [`crate::CommitError::Unknown`]; whoever asks what became of it before it has arrived forbids it to arrive at all,
+    /// as [`Store::resolve`] says.
+    InFlight {
+        /// How long it is on its way.
+        before: Duration,
+    },
     /// The caller hears nothing for long, and then gets an error; a `commit` or `transact` gets
     /// [`crate::CommitError::Unknown`], which resolves to what became of it.
     Hang {
@@ -79,6 +87,7 @@ impl Fault {
             Fault::AppliedThenCrash => "applied_then_crash",
             Fault::NotAppliedThenCrash => "not_applied_then_crash",
             Fault::Late { .. } => "late",
+            Fault::InFlight { .. } => "in_flight",
             Fault::Hang { .. } => "hang",
         }
     }
@@ -92,6 +101,10 @@ pub struct Plan {
     /// The way in which it fails.
     pub fault: Fault,
 }
+
+/// A fault that was planned, for [`FaultStore::has_landed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Planned(u64);
 
 /// How long every call takes: at most `max` altogether, drawn for each from the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,6 +125,8 @@ pub enum Wakes {
     Lost,
     /// Also runs it has answered before.
     Doubled,
+    /// What it would have answered the time before.
+    Late,
 }
 
 /// Where the time comes from that calls take.
@@ -134,7 +149,10 @@ pub struct FaultStore {
 #[derive(Debug, Default)]
 struct State {
     /// The faults to come.
-    plans: Vec<Plan>,
+    plans: Vec<(Planned, Plan)>,
+    last_planned: u64,
+    /// Those of them that have happened.
+    landed_plans: BTreeSet<Planned>,
     /// The faults of calls by name: how many calls of that name come before, and how many then fail.
     named: Vec<Named>,
     /// What the next commits are refused with, and how many of them.
@@ -152,16 +170,21 @@ struct State {
     wakes: Wakes,
     /// Runs that [`Store::wakes`] has answered.
     told: BTreeSet<RunKey>,
+    /// Runs that it will answer the next time.
+    delayed: Vec<RunKey>,
     latency: Option<Latency>,
     /// Who wants to know when a fault happens.
     watcher: Option<Waker>,
     /// What became of the commits whose senders were left in doubt.
     doubts: BTreeMap<TxnId, Resolution>,
+    /// Commits whose senders were left in doubt, and that have not arrived.
+    in_flight: BTreeSet<TxnId>,
 }
 
 /// Faults for calls of one name.
 #[derive(Debug)]
 struct Named {
+    planned: Planned,
     name: &'static str,
     /// So many calls pass first.
     before: u64,
@@ -171,10 +194,18 @@ struct Named {
 }
 
 impl State {
+    /// The number of a plan that is made.
+    fn number(&mut self) -> Planned {
+        self.last_planned += 1;
+        Planned(self.last_planned)
+    }
+
     /// The fault of a call, which then is no longer to come.
     fn planned(&mut self, call: u64, name: &'static str) -> Option<Fault> {
-        if let Some(place) = self.plans.iter().position(|plan| plan.at == call) {
-            return Some(self.plans.remove(place).fault);
+        if let Some(place) = self.plans.iter().position(|(_, plan)| plan.at == call) {
+            let (planned, plan) = self.plans.remove(place);
+            self.landed_plans.insert(planned);
+            return Some(plan.fault);
         }
         let mut fault = None;
         for named in self.named.iter_mut().filter(|named| named.name == name) {
@@ -182,10 +213,21 @@ impl State {
                 named.before -= 1;
             } else if named.times > 0 && fault.is_none() {
                 named.times -= 1;
+                self.landed_plans.insert(named.planned);
                 fault = Some(named.fault);
             }
         }
         fault
+    }
+
+    /// The fault of the next call, if it has this name; it stays to come.
+    fn next_fault(&self, name: &'static str) -> Option<Fault> {
+        let call = self.log.len() as u64;
+        let by_number = self.plans.iter().find(|(_, plan)| plan.at == call).map(|(_, plan)| plan.fault);
+        by_number.or_else(|| {
+            let due = |named: &&Named| named.name == name && named.before == 0 && named.times > 0;
+            self.named.iter().find(due).map(|named| named.fault)
+        })
     }
 
     fn count(&mut self, kind: &'static str) {
@@ -219,24 +261,52 @@ impl FaultStore {
 
     /// Plans one more fault. One for a call that has already begun never happens.
     pub fn plan(&self, plan: Plan) {
-        self.state().plans.push(plan);
+        let mut state = self.state();
+        let planned = state.number();
+        state.plans.push((planned, plan));
     }
 
     /// Plans a fault for the n-th call from now on; 0 is the next one.
     pub fn plan_next(&self, n: u64, fault: Fault) {
+        self.follow_next(None, n, fault);
+    }
+
+    /// Plans a fault for the n-th call from now on, or the n-th of a name: whether just this one happened can be asked.
+    pub fn follow_next(&self, name: Option<&'static str>, n: u64, fault: Fault) -> Planned {
         let mut state = self.state();
-        let at = (state.log.len() as u64).saturating_add(n);
-        state.plans.push(Plan { at, fault });
+        let planned = state.number();
+        match name {
+            Some(name) => state.named.push(Named { planned, name, before: n, times: 1, fault }),
+            None => {
+                let at = (state.log.len() as u64).saturating_add(n);
+                state.plans.push((planned, Plan { at, fault }));
+            }
+        }
+        planned
+    }
+
+    /// Whether a fault that was planned has happened.
+    pub fn has_landed(&self, planned: Planned) -> bool {
+        self.state().landed_plans.contains(&planned)
     }
 
     /// Makes the next so many calls of that name fail, whatever their numbers are.
     pub fn fail_next(&self, name: &'static str, times: u32, fault: Fault) {
-        self.state().named.push(Named { name, before: 0, times, fault });
+        let mut state = self.state();
+        let planned = state.number();
+        state.named.push(Named { planned, name, before: 0, times, fault });
     }
 
     /// Plans a fault for the n-th call of this name from now on; 0 is the next one.
     pub fn plan_next_of(&self, name: &'static str, n: u64, fault: Fault) {
-        self.state().named.push(Named { name, before: n, times: 1, fault });
+        self.follow_next(Some(name), n, fault);
+    }
+
+    /// A fault that was planned and has not happened will not happen.
+    pub fn forget(&self, planned: Planned) {
+        let mut state = self.state();
+        state.plans.retain(|(of, _)| *of != planned);
+        state.named.retain(|named| named.planned != planned);
     }
 
     /// What was planned and has not happened will not happen.
@@ -287,8 +357,9 @@ impl FaultStore {
     }
 
     /// How often each kind of fault has happened. Planned ones have the name of [`Fault::kind`]; every call that was refused
-    /// because of `full` or `cut` counts, every one that was given a `latency`, and every answer of [`Store::wakes`] that
-    /// was changed (`wakes_lost`, `wakes_doubled`).
+    /// because of `full` or `cut` counts, every one that was given a `latency`, or made on its caller's
+    /// thread (`here`), every commit that was forbidden to arrive (`forbidden`), and every answer of [`Store::wakes`] that
+    /// was changed (`wakes_lost`, `wakes_doubled`, `wakes_late`).
     pub fn landed_by_kind(&self) -> BTreeMap<&'static str, u64> {
         self.state().landed_by_kind.clone()
     }
@@ -316,8 +387,20 @@ impl FaultStore {
     fn told(&self, mut woken: Vec<RunKey>, limit: usize) -> Vec<RunKey> {
         let mut state = self.state();
         let state = &mut *state;
+        // What was held back before is not forgotten, whatever is said now.
+        let held = std::mem::take(&mut state.delayed);
+        if state.wakes == Wakes::Late {
+            if !woken.is_empty() {
+                state.count("wakes_late");
+            }
+            state.delayed = std::mem::replace(&mut woken, held);
+        } else {
+            let room = limit.saturating_sub(woken.len());
+            let missing: Vec<RunKey> = held.into_iter().filter(|run| !woken.contains(run)).take(room).collect();
+            woken.extend(missing);
+        }
         match state.wakes {
-            Wakes::Heard => {}
+            Wakes::Heard | Wakes::Late => {}
             Wakes::Lost if woken.is_empty() => {}
             Wakes::Lost => {
                 state.count("wakes_lost");

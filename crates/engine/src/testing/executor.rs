@@ -248,7 +248,11 @@ impl Host for WorldHost {
     }
 
     fn hears(&self) -> bool {
-        !self.own.is_deaf()
+        self.own.hears()
+    }
+
+    fn may_block(&self) -> bool {
+        self.own.may_block()
     }
 
     fn random(&self) -> u128 {

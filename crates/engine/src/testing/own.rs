@@ -1,6 +1,6 @@
 //! What belongs to one process alone: its clock, its ears, and whether it is there at all.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +17,12 @@ pub(super) struct Own {
     state: Mutex<State>,
     is_dead: AtomicBool,
     is_deaf: AtomicBool,
+    /// Whether its drivers have their threads to themselves.
+    may_block: AtomicBool,
+    /// Notices that were not heard.
+    unheard: AtomicU64,
+    /// How often a task would have gone on and was frozen.
+    held: AtomicU64,
 }
 
 #[derive(Default)]
@@ -69,6 +75,7 @@ impl Own {
     pub(super) fn hold(&self, task: TaskNo) -> bool {
         let mut state = self.state();
         let Some(held) = &mut state.frozen else { return false };
+        self.held.fetch_add(1, Ordering::Relaxed);
         if !held.contains(&task) {
             held.push(task);
         }
@@ -87,8 +94,27 @@ impl Own {
         self.is_deaf.store(deaf, Ordering::SeqCst);
     }
 
-    pub(super) fn is_deaf(&self) -> bool {
-        self.is_deaf.load(Ordering::SeqCst)
+    /// Whether a notice is heard; one that is not counts.
+    pub(super) fn hears(&self) -> bool {
+        let deaf = self.is_deaf.load(Ordering::SeqCst);
+        self.unheard.fetch_add(u64::from(deaf), Ordering::Relaxed);
+        !deaf
+    }
+
+    pub(super) fn unheard(&self) -> u64 {
+        self.unheard.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_may_block(&self, may_block: bool) {
+        self.may_block.store(may_block, Ordering::SeqCst);
+    }
+
+    pub(super) fn may_block(&self) -> bool {
+        self.may_block.load(Ordering::SeqCst)
     }
 }
 

@@ -103,6 +103,22 @@ impl Process {
         self.own.set_deaf(deaf);
     }
 
+    /// How many notices were lost because it is or was [`Process::deaf`].
+    pub fn notices_lost(&self) -> u64 {
+        self.own.unheard()
+    }
+
+    /// How often one of its tasks would have gone on and did not, because it is or was frozen ([`Process::freeze`]).
+    pub fn tasks_held(&self) -> u64 {
+        self.own.held()
+    }
+
+    /// Whether its drivers write on their own thread when they have nothing else to do, as they do outside of a world. In
+    /// one they do not, if nobody says otherwise: then every call to the store can be late.
+    pub fn writes_here(&self, here: bool) {
+        self.own.set_may_block(here);
+    }
+
     fn world(&self) -> Rc<Inner> {
         self.world.upgrade().expect("the world of this process has ended")
     }

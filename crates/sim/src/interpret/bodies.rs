@@ -25,6 +25,7 @@ impl Outside {
             key: whose.key.clone(),
             attempt: step.attempt(),
             idempotency_key: step.idempotency_key().to_owned(),
+            version: self.version,
             at: self.time.elapsed(),
         });
     }
@@ -54,6 +55,7 @@ impl Outside {
             key: whose.key.clone(),
             attempt: tx.attempt(),
             idempotency_key: tx.idempotency_key().to_owned(),
+            version: self.version,
             at: self.time.elapsed(),
         });
         if let Some(enter) = &self.enter {

@@ -21,6 +21,8 @@ pub enum Asked {
         payload: Value,
         /// Whether the run begins with it.
         with_start: bool,
+        /// The only operation it is for, if it is for one.
+        aimed: Option<String>,
     },
     /// To take a decision.
     Approve {

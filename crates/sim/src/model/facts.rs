@@ -25,8 +25,8 @@ pub struct Facts {
     /// Whether the store has SQL.
     pub sql: bool,
     /// What the run's last generation has on record of times, unique ids and random numbers, by key: what its program was
-    /// told once it must be told again, however often it starts anew.
-    pub recorded: BTreeMap<String, String>,
+    /// told once it must be told again, however often it starts anew. None if nobody has looked.
+    pub recorded: Option<BTreeMap<String, String>>,
 }
 
 /// What one run was told.

@@ -35,19 +35,19 @@ fn done(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
     if let Asked::Delete = ask.asked {
         // An id that was deleted may have been given again.
         let again = evidence.shadow_of(run).is_none_or(|shadow| !shadow.deleted);
-        return findings.ensure(2, state.is_none() || again, || format!("{run} was deleted and is there"));
+        return findings.ensure_unless(again, 2, state.is_none(), || format!("{run} was deleted and is there"));
     }
     let Some((key, state)) = state else {
-        return findings.ensure(2, gone, || format!("{run} acknowledged {:?} and is gone", ask.asked));
+        return findings.ensure_unless(gone, 2, false, || format!("{run} acknowledged {:?} and is gone", ask.asked));
     };
     let verdict = match &ask.asked {
-        Asked::Start => Ok(()),
+        Asked::Start => Some(Ok(())),
         Asked::StartOther => {
             let starts = |other: &&Ask| other.run == run && matches!(other.asked, Asked::Start) && other.is_done();
-            match evidence.asks.iter().find(starts) {
+            Some(match evidence.asks.iter().find(starts) {
                 Some(_) => Err("it was started with two inputs".to_owned()),
                 None => Ok(()),
-            }
+            })
         }
         Asked::Signal { id, .. } => {
             is_there(state, signals_named(evidence, key, state, id), state.view.status.is_terminal())
@@ -71,21 +71,25 @@ fn done(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
             is_there(state, answers(state, answered, id).min(1), was_terminated(state))
         }
         Asked::Cancel => asked_to_stop(state),
-        Asked::Terminate => match end_of(state) {
+        Asked::Terminate => Some(match end_of(state) {
             Some(Event::RunTerminated { .. }) => Ok(()),
             other => Err(format!("it ended with {:?}", other.as_ref().map(Event::kind))),
-        },
-        Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete => Ok(()),
+        }),
+        Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete => None,
     };
+    let Some(verdict) = verdict else { return };
     findings.check(2, verdict.map_err(|broken| format!("{run} acknowledged {:?}: {broken}", ask.asked)));
 }
 
+/// What is said about something that was acknowledged; nothing if nothing can be said.
+type Said = Option<Result<(), String>>;
+
 /// Whatever is acknowledged is found once; not at all only where the run's end took it away.
-fn is_there(state: &RunState, found: usize, may_be_lost: bool) -> Result<(), String> {
+fn is_there(state: &RunState, found: usize, may_be_lost: bool) -> Said {
     match found {
-        1 => Ok(()),
-        0 if may_be_lost => Ok(()),
-        found => Err(format!("it is there {found} times, and the run is {:?}", state.view.status)),
+        1 => Some(Ok(())),
+        0 if may_be_lost => None,
+        found => Some(Err(format!("it is there {found} times, and the run is {:?}", state.view.status))),
     }
 }
 
@@ -115,13 +119,13 @@ pub(super) fn is_json(payload: &Bytes, value: &Value) -> bool {
 }
 
 /// A run that lives was told, or will be.
-fn asked_to_stop(state: &RunState) -> Result<(), String> {
+fn asked_to_stop(state: &RunState) -> Said {
     let told = state.events().iter().any(|event| matches!(event, Event::CancelRequested { .. }));
     let will_be = state.inbox.iter().any(|item| item.kind == InboxKind::Cancel);
-    if told || will_be || state.view.status.is_terminal() {
-        Ok(())
-    } else {
-        Err("it is alive and was never told".to_owned())
+    match (told || will_be, state.view.status.is_terminal()) {
+        (true, _) => Some(Ok(())),
+        (false, true) => None,
+        (false, false) => Some(Err("it is alive and was never told".to_owned())),
     }
 }
 
@@ -162,7 +166,7 @@ fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
 fn forked(evidence: &Evidence, (from, at): (&str, u64), to: &str, findings: &mut Findings) {
     let Some(fork) = evidence.shadow_of(to).filter(|_| evidence.state_of(to).is_some()) else {
         let gone = evidence.shadow_of(to).is_some_and(|shadow| shadow.deleted || shadow.doomed);
-        return findings.ensure(2, gone, || format!("{to} was forked from {from} and is not there"));
+        return findings.ensure_unless(gone, 2, false, || format!("{to} was forked from {from} and is not there"));
     };
     let (Some(source), Some(first)) = (evidence.shadow_of(from), fork.chapters.first()) else { return };
     if !source.sure || !fork.sure {

@@ -25,6 +25,7 @@ pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
     idempotency_keys(&bodies, findings);
     attempts(evidence, &bodies, findings);
     known_outcomes(evidence, &bodies, findings);
+    versions(evidence, findings);
     for (run, state) in evidence.runs() {
         for (generation, index, event) in evidence.own_events(run, state) {
             let Some(key) = event.key() else { continue };
@@ -62,6 +63,21 @@ fn idempotency_keys(bodies: &Bodies<'_>, findings: &mut Findings) {
             let owner = *owners.entry(key).or_insert(place);
             findings.ensure(4, owner == place, || format!("{key:?} was given to {owner:?} and to {place:?}"));
         }
+    }
+}
+
+/// A body is of the version its run began with, or was told to go on with.
+fn versions(evidence: &Evidence, findings: &mut Findings) {
+    for Witnessed { body, process, .. } in &evidence.bodies {
+        let Some(shadow) = evidence.shadow_of(&body.run).filter(|shadow| shadow.sure) else { continue };
+        let generation = usize::try_from(body.generation).unwrap_or(usize::MAX);
+        let Some(chapter) = shadow.chapters.get(generation) else { continue };
+        findings.ensure(22, chapter.version.as_str() == body.version, || {
+            format!(
+                "{} is of version {}, and {process} ran {} of it with {}",
+                body.run, chapter.version, body.key, body.version
+            )
+        });
     }
 }
 

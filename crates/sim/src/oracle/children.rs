@@ -80,7 +80,8 @@ fn parent_knows(evidence: &Evidence, run: &RunKey, state: &RunState, findings: &
     let Some(parent) = &state.view.parent else { return };
     let key = RunKey::new(run.namespace.clone(), parent.run.clone());
     let Some(above) = evidence.state(&key) else {
-        return findings.ensure(13, evidence.may_be_gone(&key), || format!("{run} is an orphan: there is no {key}"));
+        return findings
+            .ensure_unless(evidence.may_be_gone(&key), 13, false, || format!("{run} is an orphan: there is no {key}"));
     };
     let generation = usize::try_from(parent.generation.0).unwrap_or(usize::MAX);
     let bonds = bonds(evidence, &key, above, generation);

@@ -3,6 +3,7 @@
 use outlast_core::commit::Status;
 use outlast_core::event::Event;
 use outlast_core::id::RunKey;
+use outlast_core::limits::TRIES_MAX;
 use outlast_store::Awaited;
 use outlast_store::invariants::RunState;
 
@@ -22,7 +23,8 @@ pub(super) fn judge(evidence: &Evidence, scene: &Scene<'_>, findings: &mut Findi
             match evidence.shadows.get(run) {
                 Some(shadow) if shadow.sure => as_watched(run, state, shadow, findings),
                 Some(_) => {}
-                None => findings.ensure(1, !evidence.ordered, || format!("{run} is there, and nobody created it")),
+                None => findings
+                    .ensure_unless(!evidence.ordered, 1, false, || format!("{run} is there, and nobody created it")),
             }
             versions(run, state, findings, evidence.shadows.get(run));
         }
@@ -53,15 +55,29 @@ fn as_watched(run: &RunKey, state: &RunState, shadow: &Shadow, findings: &mut Fi
     });
 }
 
-/// Only what nobody could go on with is parked.
+/// Only what nobody could go on with is parked: what cannot be read, and what took too many drivers along. The one who
+/// finds the latter out is the last try.
 fn parked(evidence: &Evidence, scene: &Scene<'_>, run: &RunKey, state: &RunState, findings: &mut Findings) {
-    let excused = evidence.damaged.contains(run) || scene.may_park.contains(run.id.as_str());
+    let shadow = evidence.shadows.get(run);
+    let poisonous = shadow.is_none_or(|shadow| !shadow.sure || shadow.tries + 1 >= TRIES_MAX);
+    let excused = evidence.damaged.contains_key(run)
+        || scene.may_park.contains(run.id.as_str())
+        || (poisonous && state.view.tries + 1 >= TRIES_MAX);
     findings.ensure(18, state.view.status != Status::Parked || excused, || {
         format!("{run} is parked: {}", state.view.note.as_deref().unwrap_or("no reason is given"))
     });
+    // Whoever repairs it must know what to look at.
+    if let (Status::Parked, Some(indices), false) = (state.view.status, evidence.damaged.get(run), poisonous) {
+        let note = state.view.note.as_deref().unwrap_or("");
+        let named = indices.iter().any(|index| note.contains(&format!("event {index}:")));
+        findings.ensure(18, named || note.contains(run.id.as_str()), || {
+            format!("{run} is parked, damaged at {indices:?}, and says: {note}")
+        });
+    }
 }
 
-/// When trouble is over, no timer is overdue for long, and what can go on does.
+/// When trouble is over, no timer is overdue for long, and what can go on does. At rest somebody may just be about to: who
+/// stays so there is found by looking twice.
 fn late(evidence: &Evidence, scene: &Scene<'_>, run: &RunKey, state: &RunState, findings: &mut Findings) {
     let (Some(patience), Some(now)) = (scene.patience, evidence.now) else { return };
     if !state.view.status.is_claimable() {
@@ -75,7 +91,7 @@ fn late(evidence: &Evidence, scene: &Scene<'_>, run: &RunKey, state: &RunState, 
         }
     }
     let idle = state.view.ready && state.view.owner.is_none();
-    findings.ensure(5, !idle, || format!("{run} is ready, and nobody drives it"));
+    findings.ensure_unless(scene.at_rest, 5, !idle, || format!("{run} is ready, and nobody drives it"));
 }
 
 /// A run is what it was started as, or what a generation said the next one is.

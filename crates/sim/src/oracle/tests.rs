@@ -1,15 +1,17 @@
+mod beside;
 mod random;
 mod story;
 mod suspects;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use outlast::{Ctx, Result};
 use outlast_core::commit::{InboxItem, InboxKind, Status};
 use outlast_core::event::{Event, Kind};
-use outlast_core::id::{InboxId, Key, Namespace, Version};
+use outlast_core::id::{InboxId, Index, Key, Namespace, Version};
+use outlast_core::limits::TRIES_MAX;
 use outlast_core::time::Timestamp;
 use outlast_store::invariants::RunState;
 
@@ -114,7 +116,13 @@ fn a_run_that_is_gone_is_reported() {
 #[test]
 fn what_was_acknowledged_and_is_not_there_is_reported() {
     let asked = [
-        Asked::Signal { name: "other".to_owned(), id: "s9".to_owned(), payload: 1.into(), with_start: false },
+        Asked::Signal {
+            name: "other".to_owned(),
+            id: "s9".to_owned(),
+            payload: 1.into(),
+            with_start: false,
+            aimed: None,
+        },
         Asked::Approve { key: "go".to_owned(), id: "a".to_owned(), yes: false, by: "bob".to_owned() },
         Asked::Callback { key: "call".to_owned(), id: "c".to_owned(), value: Some(8.into()) },
         Asked::Cancel,
@@ -313,14 +321,37 @@ fn attempts_and_delays_beyond_the_policy_are_reported() {
     });
 }
 
-#[test]
-fn a_parked_run_is_reported_unless_it_was_damaged() {
-    is_broken(18, "is parked", |evidence| state(evidence, "held").view.status = Status::Parked);
+/// What is said of a run that is parked with a note.
+fn parked(note: &str, damaged: bool) -> Vec<u8> {
     let findings = verdict(|evidence| {
-        state(evidence, "held").view.status = Status::Parked;
-        evidence.damaged = BTreeSet::from([key("held")]);
+        let view = &mut state(evidence, "held").view;
+        (view.status, view.note) = (Status::Parked, Some(note.to_owned()));
+        let at = BTreeMap::from([(key("held"), BTreeSet::from([Index(1)]))]);
+        evidence.damaged = if damaged { at } else { BTreeMap::new() };
     });
-    assert_eq!(findings.violations, []);
+    findings.broken()
+}
+
+#[test]
+fn a_parked_run_is_reported_unless_it_was_damaged_and_says_where() {
+    is_broken(18, "is parked", |evidence| state(evidence, "held").view.status = Status::Parked);
+    assert_eq!(parked("event 1: there is no kind 60000", true), [0; 0]);
+    assert_eq!(parked("event 1: there is no kind 60000", false), [18]);
+    assert_eq!(parked("something is wrong", true), [18]);
+}
+
+#[test]
+fn a_run_that_took_too_many_drivers_along_may_be_parked() {
+    let parked = |tries: u32| {
+        let findings = verdict(|evidence| {
+            let view = &mut state(evidence, "held").view;
+            (view.status, view.tries) = (Status::Parked, tries);
+            evidence.shadows.get_mut(&key("held")).unwrap().tries = tries;
+        });
+        findings.broken()
+    };
+    assert_eq!(parked(TRIES_MAX - 1), [0; 0]);
+    assert_eq!(parked(TRIES_MAX - 2), [18]);
 }
 
 #[test]

@@ -21,13 +21,15 @@ impl Sight {
         self.told(committed.now);
         let run = &commit.run;
         let Some(mut shadow) = self.runs.remove(run) else {
-            self.findings.ensure(1, self.loose, || format!("{run} was committed to, and nobody created it"));
+            let loose = self.loose;
+            self.findings.ensure_unless(loose, 1, false, || format!("{run} was committed to, and nobody created it"));
             return;
         };
         let events = decoded(commit);
         for event in &events {
             *self.events.entry(event.kind().name().to_owned()).or_default() += 1;
         }
+        self.judge_park(commit);
         if !stand.alone && commit.expected != shadow.next() {
             // Answers came in another order than the calls were applied: what is known of this run is incomplete.
             shadow.sure = false;
@@ -116,7 +118,7 @@ impl Sight {
                 });
                 // One that begins with this commit is told at once.
                 let born = commit.children.iter().any(|new| new.run == child);
-                self.findings.ensure(13, own || born || self.loose, || {
+                self.findings.ensure_unless(self.loose, 13, own || born, || {
                     format!("{run} told {child} to stop, which is {parent:?}'s")
                 });
             }

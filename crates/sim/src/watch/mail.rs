@@ -106,7 +106,7 @@ impl Sight {
             if let Some(arrival) = found {
                 arrival.consumed = true;
             }
-            self.findings.ensure(invariant, said || !known, || {
+            self.findings.ensure_unless(!known, invariant, said, || {
                 format!("{run}: {} of {:?} was answered by nobody, or otherwise", event.kind(), event.key())
             });
         }
@@ -121,6 +121,8 @@ impl Sight {
             let (invariant, traced) = match arrival.what {
                 Parcel::Control(Control::Cancel) => (16, was_told),
                 Parcel::Control(Control::Pause | Control::Resume) => (8, true),
+                // Nothing is recorded in a pause: what was for one operation goes with a run that ends in one.
+                Parcel::Signal { aimed: Some(_), .. } => (8, matches!(commit.then, Then::Finish(_))),
                 Parcel::Signal { .. } | Parcel::Approval { .. } | Parcel::Callback { .. } => (8, false),
             };
             self.findings.ensure(invariant, traced || terminated, || {
@@ -139,7 +141,7 @@ impl Sight {
         let known = stand.alone && shadow.mail_sure;
         for arrival in shadow.arrivals.iter_mut().filter(|arrival| !arrival.consumed) {
             let stays = arrival.what.outlives_generation();
-            self.findings.ensure(9, stays || !known, || {
+            self.findings.ensure_unless(!known, 9, stays, || {
                 format!("{} ended over {:?}, which was accepted and not fed", commit.run, arrival.id)
             });
             arrival.consumed = over || !stays;
@@ -176,7 +178,7 @@ fn judge_acceptance(
 ) {
     let before = shadow.arrivals.iter().any(|arrival| arrival.id == *id);
     let accepted = matches!(delivered, Delivered::Delivered | Delivered::Buffered);
-    findings.ensure(2, (delivered == Delivered::Duplicate) == before || shadow.deleted || shadow.doomed, || {
+    findings.ensure_unless(shadow.deleted || shadow.doomed, 2, (delivered == Delivered::Duplicate) == before, || {
         format!("{run} answered {delivered:?} to {id:?}, which it had {}", if before { "before" } else { "never" })
     });
     if !accepted {

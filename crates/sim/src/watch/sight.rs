@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_core::commit::{Commit, NewRun, Signal};
 use outlast_core::event::Event;
-use outlast_core::id::{Fence, Generation, Key, LeaseId, NodeId, RunKey};
+use outlast_core::id::{Fence, Generation, Index, Key, LeaseId, Namespace, NodeId, RunKey};
+use outlast_core::limits::TRIES_MAX;
 use outlast_core::time::Timestamp;
 use outlast_store::{Claim, Claimed, Created, Lease, Pick, Serves};
 
 use super::commits::order_of;
 use super::shadow::{Arrival, Holder, Parcel, Shadow};
+use super::trace::Trace;
 use crate::ledger::tick;
 use crate::violation::Findings;
 
@@ -33,12 +35,16 @@ pub struct Sight {
     pub told_to_stop: BTreeSet<RunKey>,
     /// What bodies came to, in commits that were turned down.
     pub turned_down: Vec<TurnedDown>,
-    pub(super) damaged: BTreeSet<RunKey>,
-    /// Runs that could not be read at some time.
-    pub ever_damaged: BTreeSet<RunKey>,
+    /// Runs that cannot be read, where, and whether the store reads them all the same.
+    pub(super) damaged: BTreeMap<RunKey, (Index, bool)>,
+    /// Runs that could not be read at some time, and where.
+    pub ever_damaged: BTreeMap<RunKey, BTreeSet<Index>>,
     pub(super) events: BTreeMap<String, u64>,
     pub(super) findings: Findings,
     pub(super) calls: u64,
+    pub(super) trace: Trace,
+    pub(super) replays: u64,
+    pub(super) damage_met: u64,
     pub(super) under_way: u64,
     pub(super) begun: u64,
     /// Calls that write were under way together: who was first is not known.
@@ -97,7 +103,7 @@ impl Sight {
     pub(super) fn registered(&mut self, lease: &Lease, process: &str) {
         self.told(lease.now);
         if let Some(before) = self.nodes.insert(lease.node.clone(), lease.id) {
-            self.findings.ensure(7, before < lease.id || self.unordered, || {
+            self.findings.ensure_unless(self.unordered, 7, before < lease.id, || {
                 format!("node {} was given lease {} after {before}: a later one must be larger", lease.node, lease.id)
             });
             self.leases.remove(&before);
@@ -123,6 +129,18 @@ impl Sight {
         self.leases.remove(&lease);
     }
 
+    /// Leases, and until when they last.
+    pub(crate) fn leases(&self) -> BTreeMap<LeaseId, Timestamp> {
+        self.leases.iter().map(|(id, held)| (*id, held.until)).collect()
+    }
+
+    /// Whether every run that is known has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        let home = Namespace::default_namespace();
+        let here = self.runs.iter().filter(|(run, _)| run.namespace == home);
+        here.into_iter().all(|(_, shadow)| shadow.ended || shadow.deleted || shadow.doomed)
+    }
+
     fn process_of(&self, lease: LeaseId) -> String {
         self.leases.get(&lease).map(|held| held.process.clone()).unwrap_or_default()
     }
@@ -143,8 +161,9 @@ impl Sight {
                 }
             }
             Created::Existing { .. } => {
-                let known = self.runs.contains_key(&new.run) || self.loose;
-                self.findings.ensure(1, known, || format!("{} was there before anybody created it", new.run));
+                let known = self.runs.contains_key(&new.run);
+                self.findings
+                    .ensure_unless(self.loose, 1, known, || format!("{} was there before anybody created it", new.run));
             }
         }
         self.signals_arrive(&new.run, &new.signals);
@@ -171,7 +190,7 @@ impl Sight {
         if let Some(parent) = &new.parent {
             let key = RunKey::new(home.clone(), parent.run.clone());
             let known = self.runs.contains_key(&key);
-            self.findings.ensure(20, known || self.loose, || {
+            self.findings.ensure_unless(self.loose, 20, known, || {
                 format!("{} has the parent {key}, which its namespace never had", new.run)
             });
         }
@@ -202,7 +221,7 @@ impl Sight {
         let Claimed { run, fence, .. } = claimed;
         let Some(shadow) = self.runs.get(run) else {
             let loose = self.loose;
-            self.findings.ensure(1, loose, || format!("{run} was claimed, and nobody created it"));
+            self.findings.ensure_unless(loose, 1, false, || format!("{run} was claimed, and nobody created it"));
             return;
         };
         let again = shadow.holder().is_some_and(|holder| holder.lease == claim.lease && holder.claim == claim.id);
@@ -231,8 +250,13 @@ impl Sight {
             // A run that kills whoever drives it is found out by counting.
             let dropped = shadow.owned && !again && !seize;
             let tries = shadow.tries + u32::from(dropped);
-            self.findings.ensure(18, claimed.tries == tries, || {
+            // Whoever seizes one that was parked for it finds the try that nobody was given it with.
+            let parked = seize && claimed.tries == TRIES_MAX && tries + 1 == TRIES_MAX;
+            self.findings.ensure(18, claimed.tries == tries || parked, || {
                 format!("{run} was claimed as taken over {} times, and was {tries} times", claimed.tries)
+            });
+            self.findings.ensure_unless(seize, 18, claimed.tries < TRIES_MAX, || {
+                format!("{run} was taken over {} times without going on, and is not parked", claimed.tries)
             });
             let version = shadow.chapter().map(|chapter| chapter.version.clone());
             let agrees = version.as_ref() == Some(&claimed.version) && shadow.workflow == claimed.workflow;
@@ -294,8 +318,8 @@ impl Sight {
     pub(super) fn deleted(&mut self, run: &RunKey) {
         let Some(shadow) = self.runs.get_mut(run) else { return };
         shadow.deleted = true;
-        let ended = shadow.ended || !shadow.sure;
-        self.findings.ensure(2, ended, || format!("{run} was deleted and has not ended"));
+        let (ended, unsure) = (shadow.ended, !shadow.sure);
+        self.findings.ensure_unless(unsure, 2, ended, || format!("{run} was deleted and has not ended"));
         let mut doomed = vec![run.id.clone()];
         while let Some(parent) = doomed.pop() {
             for (key, shadow) in &mut self.runs {

@@ -1,25 +1,27 @@
 //! Every call of a store, seen on its way.
 
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
+use outlast_core::id::{Index, LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
 use outlast_core::record::Record;
 use outlast_store::{
     Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Delivered, Excerpt,
-    Filter, Fire, Fired, Lease, Load, Loaded, Page, Release, Resolution, Retained, Retention, RunView, Schedule, Store,
-    StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted, TxBody,
+    Filter, Fire, Fired, Lease, Load, LoadFrom, Loaded, Page, Release, Resolution, Retained, Retention, RunView,
+    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted, TxBody,
 };
 
 use super::sight::{Sight, Stand};
-use super::{Watch, runs_of};
+use super::{Shadow, Watch, runs_of};
 
 impl Watch {
     /// A call that writes: `see` is told what was answered.
     fn pass<'a, T, C, S>(&'a self, runs: Vec<RunKey>, call: C, see: S) -> BoxFuture<'a, T>
     where
-        T: Send + 'a,
+        T: Debug + Send + 'a,
         C: for<'s> FnOnce(&'s dyn Store) -> BoxFuture<'s, T> + Send + 'a,
         S: FnOnce(&mut Sight, &T, Stand) + Send + 'a,
     {
@@ -28,7 +30,10 @@ impl Watch {
             let store = self.inner();
             let answer = call(&*store).await;
             let stand = under_way.answered();
-            see(&mut self.sight(), &answer, stand);
+            let mut sight = self.sight();
+            sight.trace.note(&answer);
+            see(&mut sight, &answer, stand);
+            drop(sight);
             answer
         })
     }
@@ -36,13 +41,15 @@ impl Watch {
     /// A call that only reads, or changes nothing that is watched.
     fn look<'a, T, C>(&'a self, call: C) -> BoxFuture<'a, T>
     where
-        T: Send + 'a,
+        T: Debug + Send + 'a,
         C: for<'s> FnOnce(&'s dyn Store) -> BoxFuture<'s, T> + Send + 'a,
     {
         Box::pin(async move {
             self.sight().calls += 1;
             let store = self.inner();
-            call(&*store).await
+            let answer = call(&*store).await;
+            self.sight().trace.note(&answer);
+            answer
         })
     }
 
@@ -64,15 +71,35 @@ impl Watch {
         self.sight().stop_orders(&commits);
         let answers = self.inner().commit(commits.clone()).await;
         let stand = under_way.answered();
+        self.judge_commits(&commits, &answers, stand).await;
+        answers
+    }
+
+    /// A commit on its sender's own thread. A store that answers at once does so there, too.
+    fn see_commits_here(&self, commits: &[Commit]) -> Option<Vec<Result<Committed, CommitError>>> {
+        if self.answers_at_once {
+            return self.see_commits(commits.to_vec()).now_or_never();
+        }
+        // Nothing is under way until it is known that it is done here.
+        let answers = self.inner().commit_here(commits)?;
+        let under_way = self.begin(commits.iter().flat_map(runs_of).collect());
+        self.sight().stop_orders(commits);
+        let stand = under_way.answered();
+        let judged = self.judge_commits(commits, &answers, stand).now_or_never();
+        debug_assert!(judged.is_some(), "where order is not known nothing is asked of the store");
+        Some(answers)
+    }
+
+    async fn judge_commits(&self, commits: &[Commit], answers: &[Result<Committed, CommitError>], stand: Stand) {
+        self.sight().trace.note(&(commits, answers));
         // Those that were applied first: a look at one that was not sees them all.
-        let answered = || commits.iter().zip(&answers);
+        let answered = || commits.iter().zip(answers);
         for (commit, answer) in answered().filter(|(_, answer)| answer.is_ok()) {
             self.committed(commit, answer, stand).await;
         }
         for (commit, answer) in answered().filter(|(_, answer)| answer.is_err()) {
             self.committed(commit, answer, stand).await;
         }
-        answers
     }
 
     /// What the body of a transaction gives is only known inside it.
@@ -93,6 +120,7 @@ impl Watch {
         let answer = self.inner().transact(Transact { body: listening, ..transact }).await;
         let stand = under_way.answered();
         commit.events = given.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.sight().trace.note(&commit);
         match &answer {
             Ok(Transacted::Committed(committed)) => self.committed(&commit, &Ok(committed.clone()), stand).await,
             Ok(Transacted::RolledBack(_)) => {}
@@ -104,32 +132,45 @@ impl Watch {
     async fn see_loads(&self, loads: Vec<Load>) -> Vec<Result<Loaded, StoreError>> {
         let begun = self.begin_reading();
         let runs: Vec<RunKey> = loads.iter().map(|load| load.run.clone()).collect();
+        let whole = loads.iter().filter(|load| load.from == LoadFrom::Index(Index(0))).map(|load| load.run.clone());
+        let whole: Vec<RunKey> = whole.collect();
         let answers = self.inner().load(loads).await;
+        self.sight().trace.note(&answers);
         let stand = self.stand_since(begun);
-        let shown = runs.iter().zip(answers).map(|(run, answer)| match (self.damage_of(run), answer) {
-            (Some(damage), _) => Err(damage),
-            (None, Ok(loaded)) => {
-                self.sight().loaded(&loaded, stand);
-                Ok(loaded)
+        let shown = runs.iter().zip(answers).map(|(run, answer)| {
+            let mut loaded = match answer {
+                Ok(loaded) => loaded,
+                Err(error) => return Err(self.damaged_view(run, Index(0), Err(error.clone())).err().unwrap_or(error)),
+            };
+            self.sight().loaded(&loaded, stand);
+            if whole.contains(run) && !loaded.events.is_empty() {
+                self.replayed(run);
             }
-            (None, Err(error)) => Err(error),
+            loaded.events = self.damaged_view(run, loaded.first, Ok(loaded.events))?;
+            Ok(loaded)
         });
         shown.collect()
     }
 
+    /// A journal was read from its beginning: if that was so before, its program was in memory and is no more.
+    fn replayed(&self, run: &RunKey) {
+        let first = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone());
+        self.sight().replays += u64::from(!first);
+    }
+
     async fn see_excerpt(&self, excerpt: Excerpt) -> Result<Vec<Record>, StoreError> {
         let begun = self.begin_reading();
-        if let Some(damage) = self.damage_of(&excerpt.run) {
-            return Err(damage);
-        }
         let (run, from) = (excerpt.run.clone(), excerpt.from);
-        let generation = excerpt.generation.or_else(|| self.sight().runs.get(&run).map(super::Shadow::generation));
-        let records = self.inner().excerpt(excerpt).await?;
+        let generation = excerpt.generation.or_else(|| self.sight().runs.get(&run).map(Shadow::generation));
+        let current =
+            excerpt.generation.is_none() || excerpt.generation == self.sight().runs.get(&run).map(Shadow::generation);
+        let records = self.inner().excerpt(excerpt).await;
         let stand = self.stand_since(begun);
-        if let Some(generation) = generation {
-            self.sight().read(&run, generation, from, &records, stand);
+        self.sight().trace.note(&records);
+        if let (Some(generation), Ok(records)) = (generation, &records) {
+            self.sight().read(&run, generation, from, records, stand);
         }
-        Ok(records)
+        if current { self.damaged_view(&run, from, records) } else { records }
     }
 }
 
@@ -198,6 +239,23 @@ impl Store for Watch {
 
     fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {
         Box::pin(self.see_commits(commits))
+    }
+
+    fn create_here(&self, runs: &[NewRun]) -> Option<Vec<Result<Created, StoreError>>> {
+        if self.answers_at_once {
+            return self.create(runs.to_vec()).now_or_never();
+        }
+        let answers = self.inner().create_here(runs)?;
+        let mut sight = self.sight();
+        sight.calls += 1;
+        let created = runs.iter().zip(&answers).filter_map(|(new, answer)| Some((new, answer.as_ref().ok()?)));
+        created.for_each(|(new, created)| sight.created(new, created));
+        drop(sight);
+        Some(answers)
+    }
+
+    fn commit_here(&self, commits: &[Commit]) -> Option<Vec<Result<Committed, CommitError>>> {
+        self.see_commits_here(commits)
     }
 
     fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {

@@ -333,16 +333,35 @@ fn load(watch: &Watch) -> Result<Loaded, StoreError> {
     watch.load(vec![load]).now_or_never().unwrap().remove(0)
 }
 
+/// A watch and a run with an event in its journal.
+fn watch_and_run() -> Watch {
+    let watch = watch();
+    let begun = NewRun { history: vec![Event::RunPaused { reason: None }.encode(at(1))], ..new("r") };
+    watch.create(vec![begun]).now_or_never().unwrap().remove(0).unwrap();
+    watch
+}
+
 #[test]
 fn a_damaged_run_cannot_be_read_until_it_is_repaired() {
-    let watch = watch();
-    assert!(!watch.damage("r"), "there is no such run");
-    watch.create(vec![new("r")]).now_or_never().unwrap().remove(0).unwrap();
-    assert!(watch.damage("r"));
+    assert_eq!(watch().damage("r", false), None, "there is no such run");
+    let watch = watch_and_run();
+    assert_eq!(watch.damage("r", false), Some((run("r"), Index(0))));
     assert!(matches!(load(&watch), Err(StoreError::Corrupt { .. })));
-    watch.repair("r");
+    assert_eq!((watch.damage_met(), watch.damaged()), (1, vec![run("r")]));
+    watch.repair(&run("r"));
     assert!(load(&watch).is_ok());
-    assert_eq!((watch.findings().violations, watch.calls()), (Vec::new(), 3));
+    assert_eq!((watch.findings().violations, watch.damage_met()), (Vec::new(), 1));
+}
+
+#[test]
+fn a_damaged_event_is_shown_and_says_nothing_that_is_known() {
+    let watch = watch_and_run();
+    watch.damage("r", true);
+    let shown = load(&watch).unwrap().events;
+    assert!(Event::decode(&shown[0]).is_err());
+    watch.repair(&run("r"));
+    assert!(Event::decode(&load(&watch).unwrap().events[0]).is_ok());
+    assert_eq!((watch.findings().violations, watch.damage_met()), (Vec::new(), 1));
 }
 
 #[test]

@@ -41,11 +41,19 @@ impl Sight {
         self.findings.ensure(2, unread.is_none(), || format!("{} paused over {unread:?}", commit.run));
     }
 
+    /// Whoever drives a run parks it only if it cannot be read.
+    pub(super) fn judge_park(&mut self, commit: &Commit) {
+        if let Then::Park { reason } = &commit.then {
+            let damaged = self.ever_damaged.contains_key(&commit.run);
+            self.findings.ensure(18, damaged, || format!("{} was parked: {reason}", commit.run));
+        }
+    }
+
     /// A child that was to go on alone is not told to stop when its parent ends, and one is ended only if that was said.
     /// Where the parent's journal cannot be read, nobody knows what was said.
     pub(super) fn judge_close_policies(&mut self, commit: &Commit, shadow: &Shadow) {
         let ends = matches!(commit.then, Then::Finish(_) | Then::ContinueAsNew { .. });
-        if !ends || self.ever_damaged.contains(&commit.run) {
+        if !ends || self.ever_damaged.contains_key(&commit.run) {
             return;
         }
         let Some(chapter) = shadow.chapter() else { return };
@@ -70,7 +78,8 @@ fn is_urgent(chapter: &Chapter, arrival: &Arrival) -> bool {
         Parcel::Signal { .. } | Parcel::Approval { .. } | Parcel::Callback { .. } if chapter.journal.is_paused() => {
             false
         }
-        Parcel::Signal { aimed: Some(key), .. } => awaited(chapter, key).is_some(),
+        // One that was aimed at something else than it names is left alone.
+        Parcel::Signal { name, aimed: Some(key), .. } => awaited(chapter, key).as_ref() == Some(name),
         Parcel::Signal { name, aimed: None, .. } => {
             chapter.journal.open().iter().any(|open| awaited(chapter, &open.key).as_ref() == Some(name))
         }

@@ -60,15 +60,23 @@ impl Store for FaultStore {
         pass!(self, commits.len(), commit(commits))
     }
 
+    fn create_here(&self, runs: &[NewRun]) -> Option<Vec<Result<Created, StoreError>>> {
+        self.pass_here("create", runs.len(), |store| store.create_here(runs))
+    }
+
+    fn commit_here(&self, commits: &[Commit]) -> Option<Vec<Result<Committed, CommitError>>> {
+        self.pass_here("commit", commits.len(), |store| store.commit_here(commits))
+    }
+
     fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {
         pass!(self, 1, transact(transact))
     }
 
     fn resolve(&self, txn: TxnId) -> BoxFuture<'_, Result<Resolution, StoreError>> {
-        let known = self.state().doubts.get(&txn).copied();
+        let here = self.another();
         self.pass("resolve", 1, move |store| {
             Box::pin(async move {
-                match known {
+                match here.resolution(txn) {
                     Some(resolution) => Ok(resolution),
                     None => store.resolve(txn).await,
                 }

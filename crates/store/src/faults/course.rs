@@ -12,7 +12,7 @@ use super::{Fault, FaultStore, Latency, State, lock};
 use crate::{BoxFuture, CommitError, Resolution, Store, StoreError, Trouble};
 
 /// What happens to a call.
-struct Course {
+pub(super) struct Course {
     number: u64,
     before: Duration,
     /// Whether it reaches the store.
@@ -29,6 +29,8 @@ enum Reply {
     Refused(StoreError),
     /// That nobody knows.
     Doubt,
+    /// The same, and it arrives only later, if it does.
+    InFlight,
     /// Nothing any more.
     Crash,
 }
@@ -81,6 +83,9 @@ impl FaultStore {
             if let Some(refused) = refusal {
                 return refused;
             }
+            if matches!(course.reply, Reply::InFlight) {
+                return self.set_off(&course, items, call);
+            }
             let truth = if course.arrives {
                 self.send(course.before, call).await
             } else {
@@ -94,7 +99,7 @@ impl FaultStore {
     }
 
     /// Counts a call and says what happens to it.
-    fn begin(&self, name: &'static str) -> Course {
+    pub(super) fn begin(&self, name: &'static str) -> Course {
         let mut state = self.state();
         let number = state.log.len() as u64;
         state.log.push(name);
@@ -132,6 +137,52 @@ impl FaultStore {
         answer.await.ok()
     }
 
+    /// Sends a call that nobody waits for: it arrives later, unless somebody asks before what became of it.
+    fn set_off<T, C>(&self, course: &Course, items: usize, call: C) -> T
+    where
+        T: Answer + Send + 'static,
+        C: FnOnce(Arc<dyn Store>) -> BoxFuture<'static, T> + Send + 'static,
+    {
+        let (store, state, number) = (Arc::clone(&self.inner), Arc::clone(&self.state), course.number);
+        let txns: Vec<TxnId> = (0..items).map(|item| txn(number, item)).collect();
+        lock(&self.state).in_flight.extend(txns.iter().copied());
+        if let Some(timer) = &self.timer {
+            let way = timer.sleep(course.before);
+            timer.spawn(Box::pin(async move {
+                way.await;
+                // One that was forbidden takes its neighbours along: they were one transaction.
+                let goes = {
+                    let mut state = lock(&state);
+                    let goes = txns.iter().all(|txn| state.in_flight.contains(txn));
+                    state.in_flight.retain(|txn| !goes || !txns.contains(txn));
+                    goes
+                };
+                if goes {
+                    let under_way = UnderWay::new(&state);
+                    let truth = call(store).await;
+                    drop(under_way);
+                    let mut keep = |item: usize, resolution| {
+                        lock(&state).doubts.insert(txn(number, item), resolution);
+                        CommitError::Unknown(txn(number, item))
+                    };
+                    drop(T::in_doubt(&injected(number), items, Some(truth), &mut keep));
+                }
+            }));
+        }
+        let mut doubt = |item: usize, _| CommitError::Unknown(txn(number, item));
+        T::in_doubt(&injected(number), items, None, &mut doubt)
+    }
+
+    /// What became of a commit whose sender was left in doubt, if that is known here. One that has not arrived never will.
+    pub(super) fn resolution(&self, txn: TxnId) -> Option<Resolution> {
+        let mut state = self.state();
+        if state.in_flight.remove(&txn) {
+            state.count("forbidden");
+            state.doubts.insert(txn, Resolution::NotApplied);
+        }
+        state.doubts.get(&txn).copied()
+    }
+
     async fn sleep(&self, duration: Duration) {
         if let Some(timer) = self.timer.as_ref().filter(|_| !duration.is_zero()) {
             timer.sleep(duration).await;
@@ -139,13 +190,13 @@ impl FaultStore {
     }
 
     /// What the caller hears in the end.
-    fn answer<T: Answer>(&self, course: &Course, items: usize, truth: Option<T>) -> T {
+    pub(super) fn answer<T: Answer>(&self, course: &Course, items: usize, truth: Option<T>) -> T {
         let mut doubt = |item: usize, resolution| self.doubt(course.number, item, resolution);
         match &course.reply {
             // Somebody else's call may have been the last one meanwhile.
             Reply::True => truth.filter(|_| !self.has_crashed()).unwrap_or_else(|| T::failed(&dead(), items)),
             Reply::Refused(error) => T::failed(error, items),
-            Reply::Doubt => T::in_doubt(&injected(course.number), items, truth, &mut doubt),
+            Reply::Doubt | Reply::InFlight => T::in_doubt(&injected(course.number), items, truth, &mut doubt),
             Reply::Crash => {
                 self.crash();
                 T::in_doubt(&dead(), items, truth, &mut doubt)
@@ -155,7 +206,7 @@ impl FaultStore {
 
     /// Leaves a sender in doubt, and keeps the truth for [`Store::resolve`].
     fn doubt(&self, call: u64, item: usize, resolution: Resolution) -> CommitError {
-        let txn = TxnId(uuid::Uuid::from_u64_pair(call, item as u64));
+        let txn = txn(call, item);
         self.state().doubts.insert(txn, resolution);
         CommitError::Unknown(txn)
     }
@@ -207,6 +258,7 @@ impl Course {
             Fault::AppliedThenCrash => Course { reply: Reply::Crash, ..plain },
             Fault::NotAppliedThenCrash => Course { arrives: false, reply: Reply::Crash, ..plain },
             Fault::Late { before, after } => Course { before, after, ..plain },
+            Fault::InFlight { before } => Course { before, reply: Reply::InFlight, ..plain },
             Fault::Hang { long, applied } => Course { arrives: applied, after: long, reply: Reply::Doubt, ..plain },
         }
     }
@@ -224,6 +276,11 @@ impl Latency {
         let part = |draw: u64| Duration::from_micros((draw & 0xFFFF_FFFF) % (half + 1));
         (part(z), part(z >> 32))
     }
+}
+
+/// The name under which somebody asks what became of a commit.
+fn txn(call: u64, item: usize) -> TxnId {
+    TxnId(uuid::Uuid::from_u64_pair(call, item as u64))
 }
 
 fn injected(call: u64) -> StoreError {

@@ -263,6 +263,9 @@ fn fails(fault: Fault) -> String {
         Fault::AppliedThenCrash => "works, and then the process crashes".to_owned(),
         Fault::NotAppliedThenCrash => "is never made: the process crashes".to_owned(),
         Fault::Late { before, after } => format!("takes {:?}", before + after),
+        Fault::InFlight { before } => {
+            format!("is missed before it works, {before:?} later, unless somebody asks before")
+        }
         Fault::Hang { long, applied: true } => format!("works, but its reply is lost and missed only after {long:?}"),
         Fault::Hang { long, applied: false } => format!("is lost on its way and missed only after {long:?}"),
     }

@@ -6,7 +6,7 @@ use outlast_store::invariants::RunState;
 
 use super::is_json;
 use crate::ledger::{Ask, Asked};
-use crate::oracle::Evidence;
+use crate::oracle::{Evidence, is_beside};
 use crate::violation::Findings;
 
 pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
@@ -14,7 +14,7 @@ pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
     if evidence.asks.is_empty() {
         return;
     }
-    for (run, state) in evidence.runs() {
+    for (run, state) in evidence.runs().filter(|(run, _)| !is_beside(run)) {
         beginning(evidence, run, state, findings);
         for (generation, _, event) in evidence.own_events(run, state) {
             decision(evidence, run, &event, findings);

@@ -35,6 +35,7 @@ fn witness(ledger: &Ledger, step: &StepContext) {
         key: parts[3].to_owned(),
         attempt: step.attempt(),
         idempotency_key: id.clone(),
+        version: "1",
         at: Duration::ZERO,
     });
 }
@@ -127,7 +128,7 @@ impl Client<'_> {
 
     async fn signal(&self, run: &str, name: &str, value: u32, id: &str) {
         let (name_of, id_of) = (name.to_owned(), id.to_owned());
-        let asked = Asked::Signal { name: name_of, id: id_of, payload: json!(value), with_start: false };
+        let asked = Asked::Signal { name: name_of, id: id_of, payload: json!(value), with_start: false, aimed: None };
         let handle = self.engine.run(run).unwrap();
         self.ask(run, asked, handle.signal(name, &value, id)).await;
     }

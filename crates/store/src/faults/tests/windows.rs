@@ -220,3 +220,88 @@ fn wakes_are_heard_lost_or_told_again() {
         assert_eq!(store.landed_by_kind(), BTreeMap::from([("wakes_doubled", 1), ("wakes_lost", 1)]));
     });
 }
+
+#[test]
+fn a_late_wake_is_told_the_next_time_and_never_forgotten() {
+    block_on(async {
+        let inner = memory();
+        let (lease, key) = woken(&*inner, "a").await;
+        let store = FaultStore::counting(inner.clone());
+        store.set_wakes(Wakes::Late);
+        assert_eq!(store.wakes(lease, 10).await.unwrap(), []);
+        inner.take(vec![crate::Take { run: key.clone(), fence: Fence(1) }]).await.remove(0).unwrap();
+        store.set_wakes(Wakes::Heard);
+        assert_eq!(store.wakes(lease, 10).await.unwrap(), [key]);
+        assert_eq!(store.landed_by_kind(), BTreeMap::from([("wakes_late", 1)]));
+    });
+}
+
+/// What a commit that is still on its way is answered with.
+async fn in_doubt(store: &FaultStore, run: &RunKey) -> TxnId {
+    store.plan_next(0, Fault::InFlight { before: seconds(2) });
+    match store.commit(vec![finish(run)]).await.remove(0) {
+        Err(CommitError::Unknown(txn)) => txn,
+        other => panic!("the sender is left in doubt, not {other:?}"),
+    }
+}
+
+async fn is_over(inner: &dyn Store, run: &RunKey) -> bool {
+    inner.get(run.clone()).await.unwrap().status == Status::Completed
+}
+
+#[test]
+fn a_commit_in_flight_arrives_if_nobody_asks_before() {
+    block_on(async {
+        let inner = memory();
+        let run = held(&*inner, "a").await;
+        let (store, hours) = timed(inner.clone());
+        let txn = in_doubt(&store, &run).await;
+        assert!(!is_over(&*inner, &run).await);
+        hours.pass(2);
+        assert!(is_over(&*inner, &run).await);
+        assert_eq!(store.resolve(txn).await, Ok(Resolution::Applied));
+    });
+}
+
+#[test]
+fn whoever_asks_about_a_commit_in_flight_forbids_it() {
+    block_on(async {
+        let inner = memory();
+        let run = held(&*inner, "a").await;
+        let (store, hours) = timed(inner.clone());
+        let txn = in_doubt(&store, &run).await;
+        assert_eq!(store.resolve(txn).await, Ok(Resolution::NotApplied));
+        hours.pass(2);
+        assert!(!is_over(&*inner, &run).await, "what was said not to have happened must not happen");
+        assert_eq!(store.resolve(txn).await, Ok(Resolution::NotApplied));
+    });
+}
+
+#[test]
+fn a_fault_that_is_followed_says_whether_it_happened_and_can_be_forgotten() {
+    block_on(async {
+        let store = FaultStore::counting(memory());
+        let first = store.follow_next(Some("sweep"), 0, Fault::AppliedThenError);
+        let second = store.follow_next(None, 1, Fault::AppliedThenError);
+        assert!(store.sweep(1).await.is_err());
+        assert!(store.has_landed(first) && !store.has_landed(second));
+        store.forget(second);
+        assert!(store.sweep(1).await.is_ok() && !store.has_landed(second));
+    });
+}
+
+#[test]
+fn a_call_on_its_callers_thread_is_not_made_where_the_store_cannot() {
+    block_on(async {
+        let inner = memory();
+        let run = held(&*inner, "a").await;
+        let store = FaultStore::counting(inner);
+        assert!(store.commit_here(&[finish(&run)]).is_none(), "memory does not write there");
+        let refused = store.follow_next(Some("commit"), 0, Fault::NotApplied { in_doubt: false });
+        let answers = store.commit_here(&[finish(&run)]).unwrap();
+        assert!(matches!(answers[0], Err(CommitError::NotApplied(_))) && store.has_landed(refused));
+        store.plan_next_of("commit", 0, Fault::Late { before: seconds(1), after: Duration::ZERO });
+        assert!(store.commit_here(&[finish(&run)]).is_none(), "what takes time is sent the other way");
+        assert_eq!(store.calls(), 1, "what was not made does not count");
+    });
+}

@@ -73,8 +73,8 @@ fn what_is_on_record_is_told_again() {
         output(Outcome::Seq(vec![Outcome::Now(now), Outcome::Uuid(id.to_owned()), Outcome::Random(number)]))
     };
     let recorded = [("now-0", "5"), ("uuid-1", "a"), ("random-2", "7")];
-    let recorded = recorded.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    let facts = Facts { recorded, ..calm() };
+    let recorded = recorded.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let facts = Facts { recorded: Some(recorded.into()), ..calm() };
     keeps(&tree, &facts, &gave(5, "a", 7));
     breaks(&tree, &facts, &gave(6, "a", 7), "now-0");
     breaks(&tree, &facts, &gave(5, "b", 7), "uuid-1");
