@@ -148,6 +148,8 @@ events! {
         meta name: TaskName,
         /// In which queue.
         meta queue: QueueName,
+        /// The run does not wait for it: it is settled by this.
+        meta detached: bool = false,
         /// What the handler gets.
         payload args: Bytes,
     }

@@ -36,6 +36,8 @@ pub mod code {
     pub const LOOP_ITERATION_EXCEEDED: &str = "loop_iteration_exceeded";
     /// An at-most-once step began, and nobody knows whether it ended: it is not run again.
     pub const STEP_IN_DOUBT: &str = "step_in_doubt";
+    /// Every attempt at a task was used up by workers that died.
+    pub const WORKER_LOST: &str = "worker_lost";
     /// Something is larger than its limit.
     pub const LIMIT_EXCEEDED: &str = "limit_exceeded";
     /// The author's code panicked.

@@ -268,6 +268,10 @@ pub enum Operation {
         timeout: Option<Duration>,
         /// The longest silence allowed between two signs of life.
         heartbeat: Option<Duration>,
+        /// Not to be done before then.
+        begin: Option<Due>,
+        /// Whether the run does not wait for it.
+        detached: bool,
     },
     /// Start another run.
     StartChild {

@@ -32,6 +32,12 @@ pub(crate) struct Board {
     due: AtomicI64,
     /// Runs were deleted, and their rows are still there.
     deleted: AtomicBool,
+    /// The earliest instant at which a task may begin that nobody has looked for since.
+    task_due: AtomicI64,
+    /// Tasks were taken back that may be running here.
+    tasks_cancelled: AtomicBool,
+    /// Wakes the worker's loop.
+    worker: Notify,
     /// Wakes the node's loop.
     node: Notify,
     /// Says whether the node's loop can be woken; nobody says otherwise if there is none.
@@ -78,7 +84,7 @@ const OBSERVED_MAX: usize = 1_024;
 
 impl Board {
     pub(crate) fn new() -> Board {
-        Board { due: AtomicI64::new(NEVER), ..Board::default() }
+        Board { due: AtomicI64::new(NEVER), task_due: AtomicI64::new(NEVER), ..Board::default() }
     }
 
     /// The board of an engine on a host.
@@ -131,6 +137,44 @@ impl Board {
     /// Whether runs were deleted since the last time anybody asked.
     pub(crate) fn take_deleted(&self) -> bool {
         self.deleted.swap(false, Ordering::SeqCst)
+    }
+
+    // For and about workers.
+
+    /// Tells the worker's loop that there is something to look after.
+    pub(crate) fn somebody_has_tasks(&self) {
+        if self.host.as_ref().is_none_or(|host| host.hears()) {
+            self.worker.notify_one();
+        }
+    }
+
+    /// A task may begin at this instant.
+    pub(crate) fn task_due(&self, due: Timestamp) {
+        self.task_due.fetch_min(due.as_millis(), Ordering::SeqCst);
+        self.somebody_has_tasks();
+    }
+
+    /// Tasks are no longer wanted.
+    pub(crate) fn somebody_cancelled_tasks(&self) {
+        self.tasks_cancelled.store(true, Ordering::SeqCst);
+        self.somebody_has_tasks();
+    }
+
+    pub(crate) fn take_tasks_cancelled(&self) -> bool {
+        self.tasks_cancelled.swap(false, Ordering::SeqCst)
+    }
+
+    pub(crate) fn task_due_at(&self) -> Option<Timestamp> {
+        let due = self.task_due.load(Ordering::SeqCst);
+        (due != NEVER).then(|| Timestamp::from_millis(due))
+    }
+
+    pub(crate) fn clear_task_due(&self) {
+        self.task_due.store(NEVER, Ordering::SeqCst);
+    }
+
+    pub(crate) async fn tasks_noticed(&self) {
+        self.worker.notified().await;
     }
 
     /// A run is no longer driven here.

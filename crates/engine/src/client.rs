@@ -2,6 +2,7 @@
 
 mod attach;
 mod drive_once;
+mod enqueue;
 mod error;
 mod explain;
 mod fork;
@@ -14,6 +15,7 @@ mod watch;
 
 pub use attach::Attached;
 pub use drive_once::Driven;
+pub use enqueue::Enqueue;
 pub use error::EngineError;
 pub use explain::{Ended, Explanation, Standing, Unread, Waiting, WaitsFor};
 pub use fork::{Fork, Forked, Reissued};

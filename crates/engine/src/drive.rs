@@ -14,6 +14,7 @@ mod refuse;
 mod request;
 mod run;
 mod table;
+mod task;
 mod terminate;
 mod transaction;
 

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::join;
 use outlast_core::commit::Owner;
 use outlast_core::id::{Namespace, NodeId, Version, WorkflowName};
 use outlast_core::limits::Limits;
@@ -23,6 +25,7 @@ use crate::host::{Host, Threads, Time};
 use crate::node::{Drivers, Node, Stage};
 use crate::registry::Registry;
 use crate::token::Secret;
+use crate::worker::{Handler, Handlers, Refused, TaskContext, Worker};
 
 /// Builds an [`Engine`].
 ///
@@ -46,6 +49,7 @@ use crate::token::Secret;
 pub struct Outlast {
     place: Place,
     registry: Registry,
+    handlers: Handlers,
     /// What was wrong with a registration; said at the start.
     refused: Option<EngineError>,
     options: Options,
@@ -70,6 +74,7 @@ struct Options {
     drivers: usize,
     hot_runs: usize,
     runs_max: usize,
+    tasks_max: usize,
     lease: Duration,
     poll: Duration,
     grace: Duration,
@@ -91,6 +96,7 @@ impl Default for Options {
             drivers: cores,
             hot_runs: 1_000,
             runs_max: 10_000,
+            tasks_max: 64,
             lease: Duration::from_secs(15),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(10),
@@ -129,7 +135,13 @@ impl Outlast {
     }
 
     fn at(place: Place) -> Outlast {
-        Outlast { place, registry: Registry::default(), refused: None, options: Options::default() }
+        Outlast {
+            place,
+            registry: Registry::default(),
+            handlers: Handlers::default(),
+            refused: None,
+            options: Options::default(),
+        }
     }
 
     /// Registers an `async fn(Ctx, Input) -> outlast::Result<Output>` under a name, as version 1.
@@ -154,6 +166,35 @@ impl Outlast {
         if let Err(error) = added {
             self.refused.get_or_insert(error);
         }
+        self
+    }
+
+    /// Registers an `async fn(TaskContext, Args) -> outlast::Result<Output>` for the tasks of a name, from the queue `default`:
+    /// this process is a worker for them.
+    pub fn task<A, T, F, Fut>(self, name: &str, handler: F) -> Outlast
+    where
+        A: serde::de::DeserializeOwned,
+        T: serde::Serialize,
+        F: Fn(TaskContext, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = crate::Result<T>> + Send + 'static,
+    {
+        self.handler(Handler::new(name, handler))
+    }
+
+    /// Registers a handler of tasks with its options.
+    pub fn handler(mut self, handler: Handler) -> Outlast {
+        if let Err(refused) = self.handlers.add(handler) {
+            self.refused.get_or_insert(match refused {
+                Refused::Name(error) => EngineError::Invalid(error.to_string()),
+                Refused::Taken(name) => EngineError::DuplicateHandler(name.to_string()),
+            });
+        }
+        self
+    }
+
+    /// How many tasks this process does at once, at most; 64 if nobody says otherwise.
+    pub fn tasks_max(mut self, tasks: usize) -> Outlast {
+        self.options.tasks_max = tasks.max(1);
         self
     }
 
@@ -265,7 +306,7 @@ impl Outlast {
     /// the old code began. The runs are only read, and other processes may drive them meanwhile. (A SQLite file belongs to
     /// one process: check a copy of it, or while nobody has it open.)
     pub async fn check_replay(self) -> Result<Vec<CheckedRun>, EngineError> {
-        let Outlast { place, registry, refused, options } = self;
+        let Outlast { place, registry, refused, options, .. } = self;
         if let Some(error) = refused {
             return Err(error);
         }
@@ -277,7 +318,7 @@ impl Outlast {
 
     /// Opens the store and starts to drive.
     pub async fn start(self) -> Result<Engine, EngineError> {
-        let Outlast { place, registry, refused, options } = self;
+        let Outlast { place, registry, handlers, refused, options } = self;
         if let Some(error) = refused {
             return Err(error);
         }
@@ -286,7 +327,7 @@ impl Outlast {
             None => Arc::new(Threads::new(Handle::try_current().map_err(|_| EngineError::NoRuntime)?)),
         };
         let store = open(place, &options.limits).await?;
-        launch(store, registry, options, host).await
+        launch(store, registry, handlers, options, host).await
     }
 }
 
@@ -310,6 +351,7 @@ async fn open(place: Place, limits: &Limits) -> Result<Arc<dyn Store>, EngineErr
 async fn launch(
     store: Arc<dyn Store>,
     registry: Registry,
+    handlers: Handlers,
     options: Options,
     host: Arc<dyn Host>,
 ) -> Result<Engine, EngineError> {
@@ -363,6 +405,25 @@ async fn launch(
         };
         host.spawn_driver(format!("outlast-driver-{number}"), Box::new(move || Box::pin(Driver::new(setup).run())));
     }
+    let worker = (options.looping && !handlers.is_empty()).then(|| Worker {
+        id: node.worker_id(),
+        store: Arc::clone(&store),
+        time: Arc::clone(&time),
+        board: Arc::clone(&board),
+        handlers: Arc::new(handlers),
+        limits: options.limits.clone(),
+        tasks_max: options.tasks_max,
+        lease: options.lease,
+        poll: options.poll,
+        stage: node.stage.clone(),
+    });
+    let (idle, rested) = watch::channel(worker.is_none());
+    if let Some(worker) = worker {
+        host.spawn(Box::pin(async move {
+            worker.run().await;
+            let _ = idle.send(true);
+        }));
+    }
     let (ended, stopped) = watch::channel(!options.looping);
     if let Some(lease) = lease {
         let node = node.clone();
@@ -387,6 +448,7 @@ async fn launch(
             grace: options.grace,
             stage,
             stopped,
+            rested,
             next_claim: first_claim,
         }),
     })
@@ -414,6 +476,8 @@ pub(crate) struct Inner {
     grace: Duration,
     stage: watch::Sender<Stage>,
     stopped: watch::Receiver<bool>,
+    /// Whether the worker has ended.
+    rested: watch::Receiver<bool>,
     next_claim: AtomicU64,
 }
 
@@ -459,12 +523,16 @@ impl Engine {
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         let _ = inner.stage.send(Stage::Draining);
-        let drained = std::pin::pin!(inner.drivers.ask_all(|reply| Command::Drain { reply }));
+        let mut rested = inner.rested.clone();
+        let mut working = rested.clone();
+        let drivers = inner.drivers.ask_all(|reply| Command::Drain { reply });
+        let drained = std::pin::pin!(join(drivers, working.wait_for(|rested| *rested).map(drop)));
         let host = inner.time.host();
         let patience = host.sleep_until(host.elapsed() + inner.grace);
         futures_util::future::select(drained, patience).await;
         inner.drivers.ask_all(|reply| Command::Stop { reply }).await;
         let _ = inner.stage.send(Stage::Stopped);
+        let _ = rested.wait_for(|rested| *rested).await;
         let mut stopped = inner.stopped.clone();
         let _ = stopped.wait_for(|stopped| *stopped).await;
         if let Ok(node) = inner.node() {

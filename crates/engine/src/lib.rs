@@ -19,6 +19,7 @@ mod registry;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod token;
+mod worker;
 
 /// The code in the guides compiles and does what they say. Only here: a package has no guides.
 #[cfg(all(doctest, feature = "testing"))]
@@ -29,7 +30,7 @@ mod guides {
 
 pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replayed, check_replay};
 pub use client::{
-    Attached, Decide, Driven, Ended, EngineError, Explanation, Fork, Forked, List, Pauses, PendingApproval,
+    Attached, Decide, Driven, Ended, EngineError, Enqueue, Explanation, Fork, Forked, List, Pauses, PendingApproval,
     PendingWait, Reissued, RunHandle, Standing, Start, Tell, Unread, Waiting, WaitsFor, Watched,
 };
 pub use code::*;
@@ -39,10 +40,12 @@ pub use error::{Error, Result};
 pub use outlast_core::commit::Status;
 pub use outlast_core::event::{ClosePolicy, Event};
 pub use outlast_core::failure::Failure;
+pub use outlast_core::id::TaskId;
 pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
-pub use outlast_store::{Awaited, Cursor, Delivered, Page, RunView};
+pub use outlast_store::{Awaited, Cursor, Delivered, Page, RunView, TaskState, TaskView};
 pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
+pub use worker::{Handler, TaskContext};
 
 /// The README's example compiles.
 #[cfg(doctest)]

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use outlast_core::id::{LeaseId, NodeId, RunKey};
+use outlast_core::id::{LeaseId, NodeId, RunKey, WorkerId};
 use outlast_core::limits::CLAIM_BATCH_MAX;
 use outlast_store::{Store, StoreError};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
@@ -117,6 +117,11 @@ struct Agenda {
 }
 
 impl Node {
+    /// The name of this process as a worker.
+    pub(crate) fn worker_id(&self) -> WorkerId {
+        WorkerId::new(self.id.as_str()).expect("a node's id is a worker's")
+    }
+
     /// Works until it is told to stop, and then gives the lease back. The lease is kept beside the work: a call that takes
     /// long must not cost it.
     pub(crate) async fn run(self, lease: Held) {

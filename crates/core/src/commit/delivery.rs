@@ -51,6 +51,8 @@ pub enum TaskOutcome {
         /// The error: opaque to the store.
         error: Bytes,
     },
+    /// Not at all: the worker stops. The attempt does not count, and another worker may have it at once.
+    GivenBack,
 }
 
 /// Something left for a run by someone who does not own it.

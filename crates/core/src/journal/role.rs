@@ -51,13 +51,14 @@ pub(super) fn role(event: &Event) -> Option<(&Key, Role)> {
         Event::ConditionChecked { key, attempt, met, next_at, .. } => {
             Some((key, ended(*attempt, false, *met || next_at.is_none())))
         }
-        Event::TaskScheduled { key, .. }
-        | Event::TimerStarted { key, .. }
+        Event::TimerStarted { key, .. }
         | Event::SignalAwaited { key, .. }
         | Event::ApprovalRequested { key, .. }
         | Event::CallbackCreated { key, .. }
         | Event::ScopeStarted { key, .. } => Some((key, Role::Start { settled: false })),
-        Event::ChildStarted { key, detached, .. } => Some((key, Role::Start { settled: *detached })),
+        Event::ChildStarted { key, detached, .. } | Event::TaskScheduled { key, detached, .. } => {
+            Some((key, Role::Start { settled: *detached }))
+        }
         Event::TaskFinished { key, .. } | Event::TaskFailed { key, .. } => Some((key, settle(Kind::TaskScheduled))),
         Event::TimerFired { key } => Some((key, settle(Kind::TimerStarted))),
         Event::SignalResolved { key, .. } | Event::SignalTimedOut { key, .. } => {

@@ -233,6 +233,7 @@ fn a_result_of_another_task_is_refused() {
         task: task("t-1"),
         name: "pack".try_into().unwrap(),
         queue: "default".try_into().unwrap(),
+        detached: false,
         args: null(),
     };
     let done = |id| Event::TaskFinished { key: key("a"), task: task(id), result: null() };

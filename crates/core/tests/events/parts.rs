@@ -109,7 +109,7 @@ pub(crate) fn event(kind: Kind, parts: Parts) -> Event {
         Kind::StepFailed => Event::StepFailed { key, error, attempts: number },
         Kind::StepRetryScheduled => Event::StepRetryScheduled { key, attempt: number, next_at: at, error },
         Kind::TaskScheduled => {
-            Event::TaskScheduled { key, task, name: parts.task_name, queue: parts.queue, args: bytes }
+            Event::TaskScheduled { key, task, name: parts.task_name, queue: parts.queue, detached: false, args: bytes }
         }
         Kind::TaskFinished => Event::TaskFinished { key, task, result: bytes },
         Kind::TaskFailed => Event::TaskFailed { key, task, error },

@@ -11,6 +11,7 @@ const PAYLOAD: &[u8] = &[b'x'; 100];
 const W1_STEPS: i64 = 1_000;
 const W2_GROUPS: usize = 20;
 const W4_STEPS: i64 = 1_000;
+const W7_GROUPS: i64 = 500;
 
 const CREATE: &str = "INSERT INTO bare_run (id, ns, key, workflow, status, next, fence, input) \
      SELECT id, 1, 'run-' || id, 1, 1, 0, 1, '5' FROM unnest($1::bigint[]) AS b (id)";
@@ -94,6 +95,17 @@ impl Ceiling {
         let runs = self.create(1).await;
         self.commit(&statement, &runs, 0, W4_STEPS + 1).await;
         begun.elapsed().as_secs_f64() * 1_000.0
+    }
+
+    /// Rows per second, a hundred in each statement.
+    pub(crate) async fn w7(&mut self) -> f64 {
+        let runs = self.create(1).await;
+        let statement = self.client.prepare(COMMIT).await.unwrap();
+        let begun = Instant::now();
+        for group in 0..W7_GROUPS {
+            self.commit(&statement, &runs, group * 100, 100).await;
+        }
+        (W7_GROUPS * 100) as f64 / begun.elapsed().as_secs_f64()
     }
 
     /// Milliseconds to read the journal that a resumed run reads.

@@ -12,6 +12,7 @@ const PAYLOAD: &[u8] = &[b'x'; 100];
 const W1_STEPS: i64 = 1_000;
 const W2_GROUPS: usize = 20;
 const W4_STEPS: i64 = 1_000;
+const W7_GROUPS: i64 = 500;
 
 pub(crate) struct Ceiling {
     connection: Connection,
@@ -122,6 +123,19 @@ impl Ceiling {
             (0..=W4_STEPS).for_each(|index| ceiling.event(run, index));
         });
         begun.elapsed().as_secs_f64() * 1_000.0
+    }
+}
+
+impl Ceiling {
+    /// Rows per second, a hundred in each transaction.
+    pub(crate) fn w7(&mut self) -> f64 {
+        let mut run = 0;
+        self.transaction(|ceiling| run = ceiling.create());
+        let begun = Instant::now();
+        for group in 0..W7_GROUPS {
+            self.transaction(|ceiling| (0..100).for_each(|row| ceiling.event(run, group * 100 + row)));
+        }
+        (W7_GROUPS * 100) as f64 / begun.elapsed().as_secs_f64()
     }
 }
 

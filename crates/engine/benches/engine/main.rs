@@ -2,8 +2,8 @@
 //!
 //! One JSON object per line: `{"bench","store","value","unit","bare","ratio"}`. The ceiling writes just the rows a journal
 //! must have, in ideal groups, with no workflow at all. Every commit is durable (SQLite `synchronous=FULL`, PostgreSQL
-//! `fsync=on`) before it is acknowledged. For W1 and W2 the ratio is ours to the ceiling and more is better; for W3, W4 and
-//! W6 it is our time to the bare time and less is better.
+//! `fsync=on`) before it is acknowledged. For W1, W2 and W7 the ratio is ours to the ceiling and more is better; for W3, W4, W6
+//! and the wake of W7 it is our time to the bare time and less is better.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at the first error")]
 
@@ -11,6 +11,7 @@ mod ceiling_postgres;
 mod ceiling_sqlite;
 mod report;
 mod sleepers;
+mod tasks;
 mod workflows;
 mod workloads;
 
@@ -68,7 +69,7 @@ impl Place {
 
 fn main() {
     let Some(options) = options() else {
-        eprintln!("usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|…|W6] [--sleepers N]");
+        eprintln!("usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|…|W7] [--sleepers N]");
         std::process::exit(2);
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -160,6 +161,16 @@ async fn measure(options: &Options, place: &Place, mut ceiling: Ceiling, report:
         }
         report.against("W6", median(&ours), median(&bare), "ms");
     }
+    if wants(&options.benches, "W7") {
+        let (mut ours, mut bare) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(ceiling.w7().await);
+            ours.push(tasks::w7(&place.fresh("w7")).await);
+        }
+        report.against("W7", median(&ours), median(&bare), "tasks/s");
+        let bare = ceiling.w3().await;
+        report.against("W7_wake", tasks::wake(&place.fresh("w7_wake")).await, bare, "ms p50");
+    }
 }
 
 /// What a bare driver can do.
@@ -194,6 +205,13 @@ impl Ceiling {
         match self {
             Ceiling::Sqlite(ceiling) => ceiling.w4(),
             Ceiling::Postgres(ceiling) => ceiling.w4().await,
+        }
+    }
+
+    async fn w7(&mut self) -> f64 {
+        match self {
+            Ceiling::Sqlite(ceiling) => ceiling.w7(),
+            Ceiling::Postgres(ceiling) => ceiling.w7().await,
         }
     }
 

@@ -40,6 +40,9 @@ pub enum EngineError {
     /// Two workflows were registered under one name.
     #[error("the workflow {0:?} is registered twice; register its versions together, as one `Workflow`")]
     DuplicateWorkflow(String),
+    /// Two handlers of tasks were registered under one name.
+    #[error("two handlers are registered for the task {0:?}; give one of them another name")]
+    DuplicateHandler(String),
     /// The run has ended, or another answer came first.
     #[error("{what} of {run} was lost: the run has ended, or another one came first")]
     Lost {
@@ -94,6 +97,7 @@ impl EngineError {
             EngineError::Parked { .. } => code::PARKED,
             EngineError::UnknownWorkflow(_) => "unknown_workflow",
             EngineError::DuplicateWorkflow(_) => "duplicate_workflow",
+            EngineError::DuplicateHandler(_) => "duplicate_handler",
             EngineError::Lost { what: "an approval", .. } => code::APPROVAL_LOST,
             EngineError::Lost { .. } => code::SIGNAL_LOST,
             EngineError::Held { .. } => "run_held",

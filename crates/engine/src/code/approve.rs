@@ -105,7 +105,9 @@ fn decision(outcome: Outcome) -> Result<Decision> {
         Outcome::Decided(decision) => Ok(decision),
         Outcome::Failed(failure) => Err(failure.into()),
         Outcome::TimedOut(_) => Err(codec::late()),
-        Outcome::Value(_) | Outcome::Done | Outcome::Started(_) => Err(codec::unexpected("a decision")),
+        Outcome::Value(_) | Outcome::Done | Outcome::Started(_) | Outcome::Queued(_) => {
+            Err(codec::unexpected("a decision"))
+        }
     }
 }
 

@@ -117,6 +117,8 @@ fn started(outcome: Outcome) -> Result<RunId> {
         Outcome::Started(child) => Ok(child),
         Outcome::Failed(failure) => Err(failure.into()),
         Outcome::TimedOut(_) => Err(codec::late()),
-        Outcome::Value(_) | Outcome::Done | Outcome::Decided(_) => Err(codec::unexpected("the start of a child")),
+        Outcome::Value(_) | Outcome::Done | Outcome::Decided(_) | Outcome::Queued(_) => {
+            Err(codec::unexpected("the start of a child"))
+        }
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn value<T: DeserializeOwned>(outcome: Outcome) -> Result<T> {
         Outcome::Value(bytes) => decode("the recorded value", &bytes),
         Outcome::Failed(failure) => Err(failure.into()),
         Outcome::TimedOut(_) => Err(late()),
-        Outcome::Done | Outcome::Decided(_) | Outcome::Started(_) => Err(unexpected("a value")),
+        Outcome::Done | Outcome::Decided(_) | Outcome::Started(_) | Outcome::Queued(_) => Err(unexpected("a value")),
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn done(outcome: Outcome) -> Result<()> {
         Outcome::Done => Ok(()),
         Outcome::Failed(failure) => Err(failure.into()),
         Outcome::TimedOut(_) => Err(late()),
-        Outcome::Value(_) | Outcome::Decided(_) | Outcome::Started(_) => Err(unexpected("an end")),
+        Outcome::Value(_) | Outcome::Decided(_) | Outcome::Started(_) | Outcome::Queued(_) => Err(unexpected("an end")),
     }
 }
 

@@ -24,6 +24,7 @@ use super::shared::Shared;
 use super::sleep::Sleep;
 use super::step::Step;
 use super::step_context::StepContext;
+use super::task::Task;
 use super::wait_for::WaitFor;
 use crate::error::{Error, Result};
 
@@ -204,6 +205,24 @@ impl Ctx {
     #[track_caller]
     pub fn child<T: DeserializeOwned>(&self, workflow: &str, input: &(impl Serialize + ?Sized)) -> Child<T> {
         Child::new(self, workflow, input)
+    }
+}
+
+/// Work that others do.
+impl Ctx {
+    /// Queues a task for a worker, in this process or another, and waits for what its handler returns. Its handler is
+    /// registered with [`Outlast::task`](crate::Outlast::task).
+    ///
+    /// ```
+    /// # async fn workflow(ctx: outlast::Ctx) -> outlast::Result<()> {
+    /// let parcel: String = ctx.task("pack", &42).queue("warehouse").await?;
+    /// let label = ctx.task::<String>("label", &parcel).start();
+    /// ctx.task::<()>("audit", &parcel).detach().await?;
+    /// # let _ = label.await?; Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn task<T: DeserializeOwned>(&self, name: &str, args: &(impl Serialize + ?Sized)) -> Task<T> {
+        Task::new(self, name, args)
     }
 }
 

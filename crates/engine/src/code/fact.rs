@@ -56,6 +56,7 @@ pub(super) fn effect(event: &Event) -> Effect<'_> {
             Effect::Settles(key, Outcome::Decided(decision))
         }
         Event::ChildStarted { key, child, detached: true, .. } => Effect::Settles(key, Outcome::Started(child.clone())),
+        Event::TaskScheduled { key, task, detached: true, .. } => Effect::Settles(key, Outcome::Queued(task.clone())),
         Event::ConditionChecked { key, met: true, state, .. } => Effect::Settles(key, Outcome::Value(state.clone())),
         Event::ConditionChecked { key, met: false, next_at: Some(_), state, .. } => {
             Effect::EndsCheck(key, state.clone())
@@ -76,7 +77,7 @@ pub(super) fn effect(event: &Event) -> Effect<'_> {
         | Event::RunPaused { .. }
         | Event::RunResumed { .. }
         | Event::StepStarted { .. }
-        | Event::TaskScheduled { .. }
+        | Event::TaskScheduled { detached: false, .. }
         | Event::TimerStarted { .. }
         | Event::SignalAwaited { .. }
         | Event::SignalRejected { .. }

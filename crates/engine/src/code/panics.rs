@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
+use futures_util::future::BoxFuture;
 use outlast_core::failure::{Failure, code};
 
 thread_local! {
@@ -22,6 +23,19 @@ pub(super) fn guard<R>(who: &str, run: impl FnOnce() -> R) -> Result<R, Failure>
         let place = PLACE.take().map(|place| format!(" at {place}")).unwrap_or_default();
         Failure::new(code::PANIC, format!("{who} panicked{place}: {}", text(&*payload)))
     })
+}
+
+/// Makes and polls the author's future; a panic is its error.
+pub(crate) async fn guarded<T>(
+    who: &str,
+    make: impl FnOnce() -> BoxFuture<'static, crate::Result<T>>,
+) -> crate::Result<T> {
+    let mut future = guard(who, make)?;
+    std::future::poll_fn(move |cx| match guard(who, || future.as_mut().poll(cx)) {
+        Ok(polled) => polled,
+        Err(panic) => std::task::Poll::Ready(Err(panic.into())),
+    })
+    .await
 }
 
 /// The place of a panic is known to hooks only. This one notes it and leaves the rest to the hook before it.

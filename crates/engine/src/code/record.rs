@@ -90,9 +90,12 @@ impl<T: Answer> Future for Record<T> {
         }
         self.pending.poll(cx).map(|outcome| match outcome {
             Outcome::Failed(failure) => Err(failure.into()),
-            Outcome::Value(_) | Outcome::Done | Outcome::Decided(_) | Outcome::Started(_) | Outcome::TimedOut(_) => {
-                Err(codec::unexpected("an answer"))
-            }
+            Outcome::Value(_)
+            | Outcome::Done
+            | Outcome::Decided(_)
+            | Outcome::Started(_)
+            | Outcome::Queued(_)
+            | Outcome::TimedOut(_) => Err(codec::unexpected("an answer")),
         })
     }
 }

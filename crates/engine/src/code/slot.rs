@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use outlast_core::failure::Failure;
-use outlast_core::id::{Index, Key, RunId, SignalName};
+use outlast_core::id::{Index, Key, RunId, SignalName, TaskId};
 
 use super::approve::Decision;
 use super::panics::guard;
@@ -23,6 +23,8 @@ pub(super) enum Outcome {
     Decided(Decision),
     /// A run was started, and nobody waits for its end.
     Started(RunId),
+    /// A task was queued, and nobody waits for its end.
+    Queued(TaskId),
     /// Its deadline passed; which signal it waited for, if it did.
     TimedOut(Option<SignalName>),
     /// It failed.

@@ -1,6 +1,5 @@
 //! What a step's body knows about itself.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::program::RunInfo;
 use super::wake::Wakes;
+use crate::worker::part;
 
 /// What a step's body knows about the attempt it is. It has no durable operations: a step is one operation.
 #[derive(Clone)]
@@ -92,15 +92,6 @@ impl StepContext {
     pub(super) fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Release);
         self.0.cancelled.notify_waiters();
-    }
-}
-
-/// A part of a path, which has no `/` of its own.
-fn part(text: &str) -> Cow<'_, str> {
-    if text.contains(['/', '%']) {
-        Cow::Owned(text.replace('%', "%25").replace('/', "%2F"))
-    } else {
-        Cow::Borrowed(text)
     }
 }
 

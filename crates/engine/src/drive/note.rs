@@ -38,6 +38,7 @@ impl Table {
             | Event::CallbackFailed { .. }
             | Event::CallbackTimedOut { .. }
             | Event::ChildStarted { detached: true, .. }
+            | Event::TaskScheduled { detached: true, .. }
             | Event::ChildFinished { .. }
             | Event::ChildFailed { .. }
             | Event::ConditionChecked { .. }

@@ -86,6 +86,9 @@ impl Run {
             (Some(Event::SignalAwaited { name: was, .. }), Operation::AwaitSignal { name, .. }) => {
                 (Some(format!("signal {was}")), Some(format!("signal {name}")))
             }
+            (Some(Event::TaskScheduled { name: was, .. }), Operation::ScheduleTask { name, .. }) => {
+                (Some(format!("task {was}")), Some(format!("task {name}")))
+            }
             (Some(Event::ChildStarted { workflow: was, .. }), Operation::StartChild { workflow, .. }) => {
                 (Some(format!("workflow {was}")), Some(format!("workflow {workflow}")))
             }
@@ -105,7 +108,7 @@ impl Run {
         Err(Stop::Mismatch(mismatch))
     }
 
-    fn went_idle(&mut self, key: &Key) {
+    pub(super) fn went_idle(&mut self, key: &Key) {
         self.table.shift(key, Transition::WentIdle);
         let Some(entry) = self.table.get(key) else { return };
         let awaited = entry.awaited;
@@ -196,9 +199,7 @@ impl Run {
             | Operation::CheckCondition { .. }
             | Operation::Await { .. }
             | Operation::Heartbeat { .. } => Ok(()),
-            Operation::ScheduleTask { key, .. } => {
-                Err(Stop::Unsound(format!("{key:?} asks for a task, and this engine has no task queues")))
-            }
+            schedule @ Operation::ScheduleTask { .. } => self.schedule_task(schedule),
         }
     }
 

@@ -354,7 +354,8 @@ impl Run {
         }
         let value =
             matches!(event, Event::NowRecorded { .. } | Event::UuidRecorded { .. } | Event::RandomRecorded { .. });
-        let detached = matches!(event, Event::ChildStarted { detached: true, .. });
+        let detached =
+            matches!(event, Event::ChildStarted { detached: true, .. } | Event::TaskScheduled { detached: true, .. });
         Ok(event.class() == Class::Checkpoint && !value || detached)
     }
 

@@ -159,6 +159,7 @@ impl Driver {
         if !commit.deliveries.is_empty() || !commit.children.is_empty() {
             self.board.somebody_woken();
         }
+        self.tell_workers(commit);
         let Some(place) = self.places.get_mut(&no) else { return };
         if std::mem::take(&mut place.suspect) {
             self.board.suspect_settled();
@@ -174,6 +175,18 @@ impl Driver {
         self.board.publish(&commit.run, run.identity().generation, std::mem::take(&mut applied.emitted));
         if !self.park_if_stopped(no) {
             self.after(no, commit, applied);
+        }
+    }
+
+    fn tell_workers(&self, commit: &Commit) {
+        if !commit.tasks_cancelled.is_empty() {
+            self.board.somebody_cancelled_tasks();
+        }
+        for task in &commit.tasks {
+            match task.available_at {
+                Some(at) => self.board.task_due(at),
+                None => self.board.somebody_has_tasks(),
+            }
         }
     }
 

@@ -25,6 +25,7 @@ super::stories! {
     repeated_task_claim_gives_the_same_tasks,
     attempt_is_counted_before_it_runs,
     task_of_a_silent_worker_goes_to_another_at_exactly_its_lease,
+    task_of_a_silent_worker_takes_its_old_place,
     late_result_of_a_silent_worker_is_lost,
     result_after_the_lease_counts_if_nobody_took_the_task,
     heartbeat_keeps_the_task,
@@ -35,6 +36,7 @@ super::stories! {
     result_with_a_token_from_the_future_is_lost,
     failed_task_tells_the_run_and_stays_for_inspection,
     retried_task_waits_for_its_time_and_tells_nobody,
+    given_back_task_is_there_at_once_and_the_attempt_does_not_count,
     fire_and_forget_tells_nobody,
     task_id_in_use_rejects_the_commit,
     cancelled_task_that_nobody_has_is_gone,
@@ -214,6 +216,18 @@ async fn task_of_a_silent_worker_goes_to_another_at_exactly_its_lease(s: Scene<'
     assert!(claimed.iter().all(|task| (task.attempt, task.until) == (2, at(100))));
 }
 
+/// A queue that is never empty must not keep them waiting for ever.
+async fn task_of_a_silent_worker_takes_its_old_place(s: Scene<'_>) {
+    s.store.enqueue(vec![alone("old")]).await;
+    assert_eq!(s.work("dead", 1).await.len(), 1);
+    s.clock.set(10);
+    s.store.enqueue(vec![alone("young"), alone("younger")]).await;
+    s.clock.set(50);
+    let claimed = s.store.claim_tasks(ClaimTasks { limit: 2, ..claim_tasks("w", 1) }).await.unwrap();
+    let ids: Vec<_> = claimed.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(ids, ["old", "young"]);
+}
+
 /// Rows 20 and 21: a late completion overwrote, or failed the parent.
 async fn late_result_of_a_silent_worker_is_lost(s: Scene<'_>) {
     let held = tasked(&s).await;
@@ -334,6 +348,18 @@ async fn retried_task_waits_for_its_time_and_tells_nobody(s: Scene<'_>) {
     let again = s.work_one("w", 2).await;
     assert_eq!((again.attempt, again.token), (2, TaskToken(2)));
     assert_eq!(s.deliver(finished(&claimed, "stale")).await, Delivered::Lost);
+}
+
+async fn given_back_task_is_there_at_once_and_the_attempt_does_not_count(s: Scene<'_>) {
+    let held = tasked(&s).await;
+    let claimed = s.work_one("w", 1).await;
+    assert_eq!(s.deliver(outcome(&claimed, TaskOutcome::GivenBack)).await, Delivered::Delivered);
+    assert_eq!(s.inbox(&held.run).await, []);
+    assert!(!s.view(&held.run).await.ready);
+    assert_eq!(s.deliver(finished(&claimed, "stale")).await, Delivered::Lost);
+    let again = s.work_one("other", 1).await;
+    assert_eq!((again.attempt, again.token), (1, TaskToken(2)), "another token, the same attempt");
+    assert_eq!(s.deliver(outcome(&claimed, TaskOutcome::GivenBack)).await, Delivered::Lost);
 }
 
 async fn fire_and_forget_tells_nobody(s: Scene<'_>) {

@@ -16,6 +16,7 @@ pub(crate) fn outcome_bytes(outcome: &TaskOutcome) -> usize {
     match outcome {
         TaskOutcome::Finished { result } => result.len(),
         TaskOutcome::Failed { error } | TaskOutcome::Retry { error, .. } => error.len(),
+        TaskOutcome::GivenBack => 0,
     }
 }
 
@@ -159,6 +160,10 @@ pub(crate) fn finish(
         TaskOutcome::Retry { at, error } => {
             let note = Some(error.clone());
             rows.put_task(&TaskRow { state: TaskState::Ready, available_at: *at, note, ..idle })?;
+        }
+        TaskOutcome::GivenBack => {
+            let attempt = task.attempt.saturating_sub(1);
+            rows.put_task(&TaskRow { state: TaskState::Ready, attempt, ..idle })?;
         }
     }
     Ok(Delivered::Delivered)

@@ -44,7 +44,8 @@ impl State {
                 && task.claim == Some(claim.id)
                 && !silent(task, now)
         };
-        let ready = |task: &&TaskRow| task.state == TaskState::Ready && task.available_at <= now;
+        // Those whose worker fell silent take their old place.
+        let free = |task: &&TaskRow| silent(task, now) || task.state == TaskState::Ready && task.available_at <= now;
         let order =
             |task: &TaskRow| (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone());
         let sorted = |pick: &dyn Fn(&&TaskRow) -> bool| {
@@ -52,8 +53,7 @@ impl State {
             tasks.sort_by_key(order);
             tasks
         };
-        let silent = |task: &&TaskRow| silent(task, now);
-        [sorted(&held), sorted(&ready), sorted(&silent)].into_iter().flatten().take(limit).collect()
+        [sorted(&held), sorted(&free)].into_iter().flatten().take(limit).collect()
     }
 
     pub(super) fn wakes(&self, lease: LeaseId, limit: usize) -> Vec<RunKey> {

@@ -128,7 +128,10 @@ async fn attempt(
     let mut answers = session.send_all(&steps).await?;
     let mut set = WorkingSet { now: core.now(&answers.pop().unwrap_or_default())?, ..WorkingSet::default() };
     let (mut tasks, mut damaged) = (Vec::new(), Vec::new());
-    for rows in answers {
+    // What this claim has already, and then the rest: those whose worker fell silent take their old place.
+    let free: Vec<Row> = answers.split_off(answers.len().min(2)).into_iter().flatten().collect();
+    let held: Vec<Row> = answers.into_iter().flatten().collect();
+    for rows in [held, free] {
         core.namespaces.cover(session, &rows).await?;
         tasks.extend(readable(core, &rows, &mut damaged)?);
     }

@@ -164,6 +164,7 @@ impl Work for Delivery {
             Delivery::Task { outcome, .. } => match outcome {
                 TaskOutcome::Finished { result } => result.len(),
                 TaskOutcome::Failed { error } | TaskOutcome::Retry { error, .. } => error.len(),
+                TaskOutcome::GivenBack => 0,
             },
         }
     }

@@ -125,13 +125,13 @@ fn task_candidates(rows: &mut SqliteRows<'_>, claim: &ClaimTasks, limit: usize) 
     let now = rows.now().as_millis();
     let held = params![claim.worker.as_str(), claim.id.0.cast_signed(), now];
     let mut found = tasks(rows, statements::TASKS_HELD, held, claim, limit)?;
-    for sql in [statements::TASKS_READY, statements::TASKS_SILENT] {
-        if found.len() >= limit {
-            break;
-        }
+    if found.len() < limit {
         let mut more = Vec::new();
-        for queue in &claim.queues {
-            more.extend(tasks(rows, sql, params![queue.as_str(), now], claim, limit)?);
+        // Those whose worker fell silent take their old place.
+        for sql in [statements::TASKS_READY, statements::TASKS_SILENT] {
+            for queue in &claim.queues {
+                more.extend(tasks(rows, sql, params![queue.as_str(), now], claim, limit)?);
+            }
         }
         more.sort_by_key(|task| {
             (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone())

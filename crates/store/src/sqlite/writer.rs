@@ -299,8 +299,7 @@ mod tests {
         let file = folder.path().join("t.db");
         let stranger = Connection::open(&file).unwrap();
         stranger.execute_batch("CREATE TABLE t (n INTEGER); BEGIN IMMEDIATE").unwrap();
-        let pen =
-            Pen { connection: Connection::open(&file).unwrap(), names: Names::default(), clock: Clock::System };
+        let pen = Pen { connection: Connection::open(&file).unwrap(), names: Names::default(), clock: Clock::System };
         pen.connection.busy_timeout(BUSY_TIMEOUT).unwrap();
         let (_writer, queue) = Writer::with(pen);
         let write = |rows: &mut SqliteRows<'_>| rows.execute("INSERT INTO t VALUES (2)", []);

@@ -287,7 +287,7 @@ fn delivery() -> BoxedStrategy<DeliverySpec> {
         1 => (run(), 0u64..2, 0u8..3, 0u8..3)
             .prop_map(|(run, generation, key, child)| DeliverySpec::Child { run, generation, key, child }),
         2 => (run(), 0u8..3, 0u8..6).prop_map(|(run, control, id)| DeliverySpec::Control { run, control, id }),
-        4 => (ns(), 0u8..4, skew(), 0u8..3, delay())
+        4 => (ns(), 0u8..4, skew(), 0u8..4, delay())
             .prop_map(|(ns, task, token, outcome, at)| DeliverySpec::Task { ns, task, token, outcome, at }),
     ]
     .boxed()

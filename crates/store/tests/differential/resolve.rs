@@ -261,6 +261,7 @@ impl Memo {
                 let outcome = match outcome {
                     0 => TaskOutcome::Finished { result: bytes(2) },
                     1 => TaskOutcome::Failed { error: bytes(1) },
+                    2 => TaskOutcome::GivenBack,
                     _ => TaskOutcome::Retry { at: at(self.clock, *delay), error: bytes(0) },
                 };
                 let (namespace, task, token) = self.token(*ns, *task, *token);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use outlast_core::event::{Class, Event};
 use outlast_core::failure::Failure;
-use outlast_core::id::{DeliveryId, Generation, Index, Key, Namespace, RunId, RunKey, Version, WorkflowName};
+use outlast_core::id::{DeliveryId, Generation, Index, Key, Namespace, RunId, RunKey, TaskId, Version, WorkflowName};
 use outlast_core::journal::Journal;
 use outlast_core::operation::{Operation as Request, OperationKind, Operations, Provided, Requested, ancestors};
 use outlast_core::program::{Input, Program, Progress};
@@ -239,7 +239,11 @@ impl Stage {
             | Request::Emit { .. }
             | Request::SetState { .. }
             | Request::ContinueAsNew { .. } => return,
-            Request::ScheduleTask { .. } | Request::Mark { .. } => panic!("the code style requests no {request:?}"),
+            Request::ScheduleTask { key, name, queue, args, detached, .. } => {
+                let task = TaskId::new(key.as_str()).unwrap();
+                Event::TaskScheduled { key, task, name, queue, detached, args }
+            }
+            Request::Mark { .. } => panic!("the code style requests no {request:?}"),
             Request::StartTransaction { .. } => panic!("there is no store on this stage to run {request:?}"),
         };
         self.append(event);
@@ -385,7 +389,8 @@ impl Stage {
 
 /// Starts are for people to see, and cancellations are the program's own; but the start of a detached child is all.
 fn is_fed(event: &Event) -> bool {
-    event.class() == Class::Checkpoint || matches!(event, Event::ChildStarted { detached: true, .. })
+    event.class() == Class::Checkpoint
+        || matches!(event, Event::ChildStarted { detached: true, .. } | Event::TaskScheduled { detached: true, .. })
 }
 
 fn is_scope(law: &Journal, key: &str) -> bool {

@@ -1,0 +1,281 @@
+//! Workers: they claim tasks, run the handlers registered for them, and report what came of it.
+//!
+//! A worker's loop does everything that touches the store: it claims as many tasks as it has room for, extends the leases of
+//! those that run, and reports those that ended, several in one call. Handlers run beside it, each as an [`Attempt`] that ends
+//! by itself when its handler returns, its time is up, or nobody wants it any more.
+
+mod attempt;
+mod context;
+mod handler;
+mod held;
+mod policy;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, join, select};
+use outlast_core::commit::{Delivery, TaskOutcome};
+use outlast_core::id::{ClaimId, WorkerId};
+use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
+use outlast_store::{ClaimTasks, ClaimedTask, Store};
+use tokio::sync::{mpsc, watch};
+
+use crate::board::Board;
+use crate::host::Time;
+use crate::node::Stage;
+use attempt::{Attempt, Ended};
+pub use context::TaskContext;
+pub use handler::Handler;
+pub(crate) use handler::{Handlers, Refused};
+use held::Held;
+pub(crate) use policy::{TaskPolicy, part, task_id};
+
+/// The queue of tasks that name none.
+pub(crate) const DEFAULT_QUEUE: &str = "default";
+
+/// What a worker is made from.
+pub(crate) struct Worker {
+    pub(crate) id: WorkerId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) time: Arc<Time>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) handlers: Arc<Handlers>,
+    pub(crate) limits: Limits,
+    /// Tasks it does at once.
+    pub(crate) tasks_max: usize,
+    /// How long its tasks stay its own when it falls silent.
+    pub(crate) lease: Duration,
+    /// How often to look for what nobody gave notice of.
+    pub(crate) poll: Duration,
+    pub(crate) stage: watch::Receiver<Stage>,
+}
+
+/// What the loop knows between two turns.
+struct Desk {
+    held: Held,
+    /// Attempts say here what came of them.
+    ended: mpsc::UnboundedReceiver<Ended>,
+    report: mpsc::UnboundedSender<Ended>,
+    /// What was heard while waiting.
+    heard: Option<Ended>,
+    /// Outcomes that the store has not acknowledged yet.
+    outcomes: Vec<Delivery>,
+    /// Whether there may be tasks to claim.
+    hungry: bool,
+    /// Names the next claim. A claim whose answer was lost is made again under the same name.
+    claim: u64,
+    /// When to look for tasks without notice, and when to show signs of life, by the host's clock.
+    poll: Duration,
+    beat: Duration,
+}
+
+impl Worker {
+    /// Works until it is told to stop, and then gives back what it did not finish.
+    pub(crate) async fn run(mut self) {
+        let (report, ended) = mpsc::unbounded_channel();
+        let mut desk = Desk {
+            held: Held::default(),
+            ended,
+            report,
+            heard: None,
+            outcomes: Vec::new(),
+            hungry: true,
+            claim: u64::try_from(self.time.host().random() >> 66).unwrap_or(1),
+            poll: self.after(self.poll),
+            beat: self.after(self.lease / 3),
+        };
+        loop {
+            let stage = self.stage();
+            self.collect(&mut desk);
+            let done = stage == Stage::Draining && desk.held.is_empty() && desk.outcomes.is_empty();
+            if stage == Stage::Stopped || done {
+                break;
+            }
+            self.look_at_the_clock(&mut desk).await;
+            let (reported, claimed) = join(self.report(&desk.outcomes), self.claim(&desk, stage)).await;
+            if reported {
+                desk.outcomes.clear();
+            }
+            match claimed {
+                Some(tasks) => self.begin(&mut desk, tasks),
+                None => desk.poll = desk.poll.min(self.after(self.poll)),
+            }
+            self.wait(&mut desk, reported).await;
+        }
+        self.give_back(&mut desk).await;
+    }
+
+    fn stage(&mut self) -> Stage {
+        if self.stage.has_changed().is_err() { Stage::Stopped } else { *self.stage.borrow_and_update() }
+    }
+
+    fn after(&self, duration: Duration) -> Duration {
+        self.time.host().elapsed() + duration
+    }
+
+    /// Takes what the attempts said.
+    fn collect(&self, desk: &mut Desk) {
+        while let Some(ended) = desk.heard.take().or_else(|| desk.ended.try_recv().ok()) {
+            let Some(task) = desk.held.remove(&ended) else { continue };
+            desk.hungry = true;
+            if let TaskOutcome::Retry { at, .. } = &ended.outcome {
+                self.board.task_due(*at);
+            }
+            desk.outcomes.push(delivery(&task, ended.outcome));
+        }
+    }
+
+    /// Signs of life, when it is time, or when somebody no longer wants a task or wants its progress shown.
+    async fn look_at_the_clock(&self, desk: &mut Desk) {
+        let now = self.time.host().elapsed();
+        if now >= desk.poll {
+            desk.hungry = true;
+            desk.poll = self.after(self.poll);
+        }
+        if self.board.task_due_at().is_some_and(|due| self.time.instant(due) <= now) {
+            self.board.clear_task_due();
+            desk.hungry = true;
+        }
+        let all = now >= desk.beat || self.board.take_tasks_cancelled();
+        if all {
+            desk.beat = self.after(self.lease / 3);
+        }
+        desk.held.beat(&*self.store, &self.time, self.lease, all).await;
+    }
+
+    /// Whether there is nothing left to report.
+    async fn report(&self, outcomes: &[Delivery]) -> bool {
+        if outcomes.is_empty() {
+            return true;
+        }
+        let answers = self.store.deliver(outcomes.to_vec()).await;
+        // Runs may have been woken, whatever was answered.
+        self.board.somebody_woken();
+        let failed = answers.iter().find_map(|answer| answer.as_ref().err().filter(|error| error.is_retryable()));
+        match failed {
+            Some(error) => {
+                tracing::warn!(%error, "results of tasks could not be stored; they are sent again");
+                false
+            }
+            None => {
+                for error in answers.into_iter().filter_map(Result::err) {
+                    tracing::error!(%error, "the result of a task was refused; the task is tried again when its lease is over");
+                }
+                true
+            }
+        }
+    }
+
+    /// As many tasks as there is room for; none if the store did not answer.
+    async fn claim(&self, desk: &Desk, stage: Stage) -> Option<Vec<ClaimedTask>> {
+        if stage != Stage::Running || !desk.hungry {
+            return Some(Vec::new());
+        }
+        let mut room = self.tasks_max.saturating_sub(desk.held.len()).min(CLAIM_BATCH_MAX);
+        let mut tasks = Vec::new();
+        for (number, order) in self.handlers.orders(&desk.held).into_iter().enumerate() {
+            let limit = room.min(order.room);
+            if limit == 0 {
+                continue;
+            }
+            let claim = ClaimTasks {
+                worker: self.id.clone(),
+                id: ClaimId(desk.claim.wrapping_add(u64::try_from(number).unwrap_or(0))),
+                queues: order.queues,
+                names: order.names,
+                lease: self.lease,
+                limit,
+            };
+            let asked = self.time.asked();
+            match self.store.claim_tasks(claim).await {
+                Ok(claimed) => {
+                    if let Some(task) = claimed.first() {
+                        self.time.observe(asked, task.now);
+                    }
+                    room = room.saturating_sub(claimed.len());
+                    tasks.extend(claimed);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "tasks could not be claimed; they are asked for again");
+                    return None;
+                }
+            }
+        }
+        Some(tasks)
+    }
+
+    /// Begins an attempt at each task.
+    fn begin(&self, desk: &mut Desk, tasks: Vec<ClaimedTask>) {
+        let orders = u64::try_from(self.handlers.len()).unwrap_or(1) + 1;
+        desk.claim = desk.claim.wrapping_add(orders);
+        // With room left there is nothing more to claim until somebody gives notice.
+        desk.hungry = desk.hungry && !tasks.is_empty() && desk.held.len() + tasks.len() < self.tasks_max;
+        for task in tasks {
+            let policy = TaskPolicy::decode(task.meta.as_deref());
+            if task.attempt > policy.attempts_max() {
+                let outcome = TaskOutcome::Failed { error: policy.used_up(&task) };
+                desk.outcomes.push(delivery(&task, outcome));
+                continue;
+            }
+            let Some(handler) = self.handlers.get(&task.name) else {
+                // Not asked for; somebody else has it.
+                desk.outcomes.push(delivery(&task, TaskOutcome::GivenBack));
+                continue;
+            };
+            let context = TaskContext::new(&task, Arc::clone(&self.time), Arc::clone(&self.board));
+            let attempt = Attempt {
+                task: task.clone(),
+                policy,
+                context: context.clone(),
+                time: Arc::clone(&self.time),
+                limits: self.limits.clone(),
+                report: desk.report.clone(),
+            };
+            desk.held.add(task, context, &self.time);
+            self.time.host().spawn(Box::pin(attempt.run(Arc::clone(handler))));
+        }
+    }
+
+    /// Waits until there is something to do.
+    async fn wait(&mut self, desk: &mut Desk, reported: bool) {
+        if !desk.outcomes.is_empty() && reported {
+            return;
+        }
+        let due = self.board.task_due_at().map(|due| self.time.instant(due));
+        let mut until = desk.poll.min(desk.beat);
+        if desk.held.len() < self.tasks_max {
+            until = until.min(due.unwrap_or(until));
+        }
+        if !reported {
+            until = until.min(self.after(RETRY));
+        }
+        let sleep = self.time.host().sleep_until(until);
+        let board = Arc::clone(&self.board);
+        let noticed = std::pin::pin!(board.tasks_noticed());
+        let stopped = std::pin::pin!(self.stage.changed().map(drop));
+        let ended = std::pin::pin!(desk.ended.recv());
+        match select(select(sleep, noticed), select(stopped, ended)).await {
+            Either::Left((Either::Right(_), _)) => desk.hungry = true,
+            Either::Left((Either::Left(_), _)) => {}
+            Either::Right((Either::Right((ended, _)), _)) => desk.heard = ended,
+            Either::Right((Either::Left(_), _)) => {}
+        }
+    }
+
+    /// Stops what runs, and lets others have it at once.
+    async fn give_back(&self, desk: &mut Desk) {
+        self.collect(desk);
+        for task in desk.held.stop_all() {
+            desk.outcomes.push(delivery(&task, TaskOutcome::GivenBack));
+        }
+        self.report(&desk.outcomes).await;
+    }
+}
+
+/// How long to wait before results are sent again.
+const RETRY: Duration = Duration::from_millis(100);
+
+fn delivery(task: &ClaimedTask, outcome: TaskOutcome) -> Delivery {
+    Delivery::Task { namespace: task.namespace.clone(), task: task.id.clone(), token: task.token, outcome }
+}

@@ -1,0 +1,197 @@
+//! Workers that die, freeze, lose their store or hear nothing. Seed 002, Workers; rows 20, 21, 30 and 52 of the catalogue.
+#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::testing::{Process, World};
+use outlast::{Ctx, Engine, EngineError, Handler, Outlast, Retry, TaskContext};
+use outlast_store::faults::Fault;
+use tokio::sync::Notify;
+
+use crate::support::{Tally, crash_at, kinds, seconds};
+
+const LEASE: Duration = seconds(15);
+
+async fn start(process: &Process, register: impl Fn(Outlast) -> Outlast) -> Engine {
+    register(process.engine().lease(LEASE).poll(seconds(1))).start().await.unwrap()
+}
+
+/// A task whose first attempt ends when somebody says so, and whose others end at once. Each answers its number.
+#[derive(Clone, Default)]
+struct Slow {
+    begun: Tally,
+    gate: Arc<Notify>,
+}
+
+impl Slow {
+    fn handler(&self) -> Handler {
+        let slow = self.clone();
+        Handler::new("slow", move |_: TaskContext, (): ()| {
+            let (number, gate) = (slow.begun.add(), Arc::clone(&slow.gate));
+            async move {
+                if number == 1 {
+                    gate.notified().await;
+                }
+                Ok(number)
+            }
+        })
+    }
+}
+
+async fn wait(ctx: Ctx, attempts: u32) -> outlast::Result<u32> {
+    ctx.task("slow", &()).retry(Retry::attempts(attempts)).await
+}
+
+fn driving(engine: Outlast) -> Outlast {
+    engine.workflow("wait", wait)
+}
+
+/// "A worker that dies loses its lease and the task runs elsewhere."
+#[test]
+fn what_a_dead_worker_held_is_done_by_another_when_its_lease_is_over() {
+    let (world, slow) = (World::new(), Slow::default());
+    let store = world.store();
+    let [driver, first, second] = [(); 3].map(|()| world.process(store.clone()));
+    world.block_on(async {
+        let engine = start(&driver, driving).await;
+        let _first = start(&first, |engine| engine.handler(slow.handler())).await;
+        let run = engine.start("wait", &3).id("a").await.unwrap();
+        world.sleep(seconds(2)).await;
+        let _second = start(&second, |engine| engine.handler(slow.handler())).await;
+        first.crash();
+        let died = world.elapsed();
+        assert_eq!(run.result::<u32>().await.unwrap(), 2);
+        let took = world.elapsed() - died;
+        assert!(took >= LEASE - seconds(5) && took <= LEASE + seconds(2), "{took:?}");
+        assert_eq!(kinds(&engine, "a").await, ["TASK_SCHEDULED", "TASK_FINISHED", "RUN_FINISHED"]);
+    });
+}
+
+/// Row 21: "A late result is refused without harm."
+#[test]
+fn the_result_of_a_worker_that_slept_past_its_lease_is_refused_and_harms_nobody() {
+    let (world, slow) = (World::new(), Slow::default());
+    let store = world.store();
+    let [driver, first, second] = [(); 3].map(|()| world.process(store.clone()));
+    world.block_on(async {
+        let engine = start(&driver, driving).await;
+        let _first = start(&first, |engine| engine.handler(slow.handler())).await;
+        let run = engine.start("wait", &3).id("a").await.unwrap();
+        world.sleep(seconds(2)).await;
+        first.freeze();
+        let _second = start(&second, |engine| engine.handler(slow.handler())).await;
+        assert_eq!(run.result::<u32>().await.unwrap(), 2);
+        slow.gate.notify_waiters();
+        slow.gate.notify_one();
+        first.thaw();
+        world.sleep(LEASE * 2).await;
+        assert_eq!(engine.run("a").unwrap().result::<u32>().await.unwrap(), 2, "the winner stands");
+        assert_eq!(kinds(&engine, "a").await, ["TASK_SCHEDULED", "TASK_FINISHED", "RUN_FINISHED"]);
+    });
+}
+
+/// A long task is kept by signs of life that its handler need not give.
+#[test]
+fn a_task_that_takes_longer_than_a_lease_is_not_done_twice() {
+    let (world, slow) = (World::new(), Slow::default());
+    let store = world.store();
+    let [first, second] = [(); 2].map(|()| world.process(store.clone()));
+    world.block_on(async {
+        let engine = start(&first, |engine| driving(engine).handler(slow.handler())).await;
+        let run = engine.start("wait", &1).id("a").await.unwrap();
+        world.sleep(seconds(1)).await;
+        let _second = start(&second, |engine| engine.handler(slow.handler())).await;
+        world.sleep(LEASE * 10).await;
+        assert_eq!(slow.begun.count(), 1);
+        slow.gate.notify_one();
+        assert_eq!(run.result::<u32>().await.unwrap(), 1);
+    });
+}
+
+/// A task that kills each worker that begins it uses its attempts up, and then its run is told why.
+#[test]
+fn a_task_that_kills_its_workers_fails_when_its_attempts_are_used_up() {
+    let world = World::new();
+    let store = world.store();
+    let driver = world.process(store.clone());
+    world.block_on(async {
+        let engine = start(&driver, driving).await;
+        let run = engine.start("wait", &2).id("a").await.unwrap();
+        for _ in 0..2 {
+            let slow = Slow::default();
+            let victim = world.process(store.clone());
+            let _worker = start(&victim, |engine| engine.handler(slow.handler())).await;
+            while slow.begun.count() == 0 {
+                world.sleep(seconds(1)).await;
+            }
+            victim.crash();
+        }
+        let slow = Slow::default();
+        let last = world.process(store.clone());
+        let _worker = start(&last, |engine| engine.handler(slow.handler())).await;
+        let Err(EngineError::Failed(failure)) = run.result::<u32>().await else { panic!("it was done") };
+        assert_eq!((failure.code.as_str(), slow.begun.count()), ("worker_lost", 0));
+        assert!(failure.message.contains("begun 2 times"), "{}", failure.message);
+    });
+}
+
+/// "Every poll path still works" with no notice heard at all.
+#[test]
+fn workers_and_drivers_that_hear_nothing_find_everything_by_looking() {
+    let (world, slow) = (World::new(), Slow::default());
+    let store = world.store();
+    let [driver, worker] = [(); 2].map(|()| world.process(store.clone()));
+    driver.deaf(true);
+    worker.deaf(true);
+    world.block_on(async {
+        let engine = start(&driver, driving).await;
+        let _worker = start(&worker, |engine| engine.handler(slow.handler())).await;
+        slow.gate.notify_one();
+        let run = engine.start("wait", &1).id("a").await.unwrap();
+        assert_eq!(run.result::<u32>().await.unwrap(), 1);
+        assert!(world.elapsed() <= seconds(5), "{:?}", world.elapsed());
+    });
+}
+
+/// "Completion + result + parent's resume: one atomic statement": a crash at any call loses nothing and repeats nothing that
+/// was recorded.
+#[test]
+fn a_task_survives_a_crash_at_every_call() {
+    let mut crashes = 0;
+    for at in 1.. {
+        let told = crash_at(
+            at,
+            |_, engine| driving(engine).handler(Handler::new("slow", |_: TaskContext, (): ()| async { Ok(7_u32) })),
+            async |engine: Engine| {
+                engine.start("wait", &9).id("a").await.ok()?;
+                let result = engine.run("a").ok()?.result::<u32>().await.ok()?;
+                let journal = engine.run("a").ok()?.journal().await.ok()?;
+                Some((result, journal.iter().map(|event| event.kind().name()).collect::<Vec<_>>()))
+            },
+        );
+        let Some((result, kinds)) = told else { break };
+        assert_eq!(result, 7, "crash at call {at}");
+        assert_eq!(kinds, ["TASK_SCHEDULED", "TASK_FINISHED", "RUN_FINISHED"], "crash at call {at}");
+        crashes += 1;
+    }
+    assert!(crashes >= 8, "{crashes}");
+}
+
+/// A store that does not answer for a while costs no result.
+#[test]
+fn a_result_that_could_not_be_stored_is_stored_later() {
+    for fault in [Fault::NotApplied { in_doubt: false }, Fault::AppliedThenError] {
+        let (world, slow) = (World::new(), Slow::default());
+        let process = world.process(world.store());
+        world.block_on(async {
+            let engine = start(&process, |engine| driving(engine).handler(slow.handler())).await;
+            let run = engine.start("wait", &1).id("a").await.unwrap();
+            world.sleep(seconds(2)).await;
+            process.faults().plan_next_of("deliver", 0, fault);
+            slow.gate.notify_one();
+            assert_eq!(run.result::<u32>().await.unwrap(), 1);
+            assert_eq!((slow.begun.count(), process.faults().landed()), (1, 1));
+        });
+    }
+}
