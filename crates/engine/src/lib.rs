@@ -40,7 +40,7 @@ pub use error::{Error, Result};
 pub use outlast_core::commit::Status;
 pub use outlast_core::event::{ClosePolicy, Event};
 pub use outlast_core::failure::Failure;
-pub use outlast_core::id::TaskId;
+pub use outlast_core::id::{QueueName, TaskId, TaskName};
 pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
 pub use outlast_store::{Awaited, Cursor, Delivered, Page, RunView, TaskState, TaskView};
