@@ -116,10 +116,7 @@ impl Enqueue {
             return Err(EngineError::Invalid(message.to_owned()));
         }
         let id = id.unwrap_or_else(|| uuid::Uuid::from_u128(inner.time.host().random()).to_string());
-        let available_at = match delay {
-            Some(delay) => Some(inner.time.now() + delay),
-            None => None,
-        };
+        let available_at = delay.map(|delay| inner.time.now() + delay);
         let task = NewTask {
             id: TaskId::new(id)?,
             key: None,
