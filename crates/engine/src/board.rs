@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::commit::Commit;
 use outlast_core::event::Event;
-use outlast_core::id::{Generation, Index, LeaseId, RunKey};
+use outlast_core::id::{ClaimId, Generation, Index, LeaseId, RunKey};
 use outlast_core::time::Timestamp;
 use tokio::sync::{Notify, broadcast, oneshot};
 
@@ -24,6 +24,8 @@ pub(crate) struct Board {
     suspect: AtomicBool,
     /// Suspects that somebody met who asked for one run, for the node's loop.
     met: Mutex<Vec<RunKey>>,
+    /// Claims that somebody made who asked for one run, and whose reply was lost, for the node's loop.
+    doubts: Mutex<Vec<ClaimId>>,
     /// The node found no room for another run.
     full: AtomicBool,
     /// The node's lease; 0 for none.
@@ -126,6 +128,15 @@ impl Board {
     /// Some run may be ready that nobody drives yet.
     pub(crate) fn somebody_woken(&self) {
         self.notice();
+    }
+
+    /// The reply to a claim was lost.
+    pub(crate) fn doubt(&self, claim: ClaimId) {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
+    }
+
+    pub(crate) fn take_doubts(&self) -> Vec<ClaimId> {
+        std::mem::take(&mut *self.doubts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Runs were deleted.

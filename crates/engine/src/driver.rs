@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Create { new: Box<NewRun>, reply: oneshot::Sender<Result<Created, StoreError>> },
     /// Drive these; they are claimed.
     Drive(Vec<Claimed>),
+    /// Drive this one unless it is driven: it is held here, and maybe nobody knows.
+    Adopt(Box<Claimed>),
     /// Something came for a run that may be driven here.
     Woken(RunKey),
     /// End a run without asking it.
@@ -267,6 +269,7 @@ impl Driver {
                 self.creations.push(Creation { new, reply: Some(reply) });
             }
             Command::Drive(claimed) => claimed.into_iter().for_each(|claimed| self.drive(claimed)),
+            Command::Adopt(claimed) => self.adopt(*claimed),
             Command::Woken(run) => self.woken(&run),
             Command::Terminate(order) => self.terminate(*order),
             Command::LeaseLost => self.lease_lost(),
@@ -322,6 +325,20 @@ impl Driver {
             place.suspect = suspect;
         }
         self.loads.push(Wanted { no, run, from, taking: None });
+    }
+
+    fn adopt(&mut self, claimed: Claimed) {
+        if self.numbers.contains_key(&claimed.run) {
+            return;
+        }
+        tracing::warn!(run = %claimed.run, "a claim that was thought lost took the run; it is driven now");
+        if claimed.tries >= TRIES_ALONE {
+            // Not beside others.
+            self.under_way.push(self.calls.release(claimed.run, claimed.fence, true));
+            return;
+        }
+        self.board.driven_more(1);
+        self.drive(claimed);
     }
 
     /// Reads a run again from the start, keeping what was learned.

@@ -3,6 +3,7 @@
 
 mod asking;
 mod claims;
+mod doubts;
 mod lease;
 mod once;
 mod retention;

@@ -241,9 +241,10 @@ fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault
         12 => call(chance, anybody, &[Fails::Refused, Fails::NotAppliedInDoubt]),
         13 => {
             let process = anybody(chance);
-            // Before the sender asks what became of it, or after. Only of commits that can be asked.
+            // Before the sender asks what became of it, or after. Only of calls of which that can be asked.
             let fails = Fails::InFlight { before: *chance.pick(&[0, 1, 100, 2_000, 15_000]) };
-            let flight = Fault::Call { process, skip: chance.below(4), of: Some(Aim::Commit), fails };
+            let of = if chance.one_in(2) { Aim::Claim } else { Aim::Commit };
+            let flight = Fault::Call { process, skip: chance.below(4), of: Some(of), fails };
             if chance.one_in(2) { flight } else { call(chance, anybody, &[Fails::AppliedInDoubt]) }
         }
         14 => Fault::PowerCut { back: *chance.pick(&[0, 500, 20_000]) },

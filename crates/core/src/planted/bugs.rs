@@ -95,6 +95,7 @@ pub const BUGS: &[Bug] = &[
     bug("commit-unfenced", "forgotten fence", &[20, 21], "a commit under an old fence is accepted if its index fits"),
     bug("claim-takes-owned", "forgotten fence", &[22, 23, 30], "a run that is woken while it is driven can be claimed by anybody"),
     bug("stale-program-kept", "forgotten fence", &[23, 34], "a program in memory goes on although somebody else drove its run meanwhile"),
+    bug("late-claim-not-asked-for", "stranded run", &[23, 24], "a claim arrives when its repetition was answered, and nobody asks what it took"),
     bug("claim-renamed-when-repeated", "stranded run", &[23, 24], "a claim whose reply was lost is repeated under another name, and what it took is forgotten"),
     bug("unknown-taken-for-lost", "unknown outcome", &[31], "a commit whose reply was lost is sent again without asking what became of it"),
     bug("unknown-taken-for-applied", "unknown outcome", &[31], "a commit whose reply was lost is taken for durable"),

@@ -98,8 +98,11 @@ impl Node {
     async fn ask(&self, asking: &Asking<'_>) -> Result<Option<Claimed>, StoreError> {
         let Asking { run, lease, id } = *asking;
         let (pick, serves) = (Pick::Run(run.clone()), self.registry.serves());
-        let mut claimed = self.store.claim(Claim { lease, id, limit: 1, pick, serves }).await?;
-        Ok(claimed.pop())
+        let claimed = self.store.claim(Claim { lease, id, limit: 1, pick, serves }).await;
+        if claimed.is_err() {
+            self.board.doubt(id);
+        }
+        Ok(claimed?.pop())
     }
 
     /// Waits until it is time to ask again; whether anything can be held then.

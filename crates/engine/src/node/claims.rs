@@ -8,6 +8,7 @@ use outlast_core::planted;
 use outlast_store::{Claim, Claimed, Pick, Release};
 
 use super::Node;
+use super::doubts::Doubts;
 use super::suspects::Suspects;
 use crate::board::Board;
 use crate::driver::Command;
@@ -16,13 +17,19 @@ use crate::driver::Command;
 pub(super) struct Claims {
     ids: ClaimIds,
     suspects: Suspects,
+    doubts: Doubts,
     /// Claimed, and not to be driven now: to be given back.
     pub(super) surplus: Vec<Release>,
 }
 
 impl Claims {
     pub(super) fn new(random: u128) -> Claims {
-        Claims { ids: ClaimIds::new(random), suspects: Suspects::default(), surplus: Vec::new() }
+        Claims {
+            ids: ClaimIds::new(random),
+            suspects: Suspects::default(),
+            doubts: Doubts::default(),
+            surplus: Vec::new(),
+        }
     }
 
     /// Nothing more is claimed: suspects are left to others.
@@ -33,6 +40,7 @@ impl Claims {
     /// What was held under the lease is nobody's now.
     pub(super) fn lease_lost(&mut self, board: &Board) {
         self.surplus.clear();
+        self.doubts.clear();
         self.suspects.clear(board);
     }
 
@@ -46,6 +54,9 @@ impl Node {
     /// Takes suspects whose turn it is, or whoever is ready if it is not.
     pub(super) async fn claim_what_may_begin(&self, lease: LeaseId, claims: &mut Claims, polled: bool) {
         self.give_back(&mut claims.surplus).await;
+        if polled {
+            self.settle_doubts(lease, &mut claims.doubts).await;
+        }
         self.board.take_suspects().into_iter().for_each(|run| claims.suspects.remember(run));
         self.drive_suspects(lease, claims).await;
         let in_vain = claims.suspects.is_resting() && !polled;
@@ -91,7 +102,8 @@ impl Node {
                     }
                 }
                 Err(error) => {
-                    // The same id again: whatever this one took is given again.
+                    // The same id again: whatever this one took is given again, now or when it has arrived.
+                    claims.doubts.add(claims.ids.current(), self.after(Duration::ZERO));
                     if planted!("claim-renamed-when-repeated") {
                         claims.ids.next();
                     }
@@ -128,15 +140,15 @@ impl Node {
         while claims.surplus.is_empty()
             && let Some(run) = claims.suspects.next(self.after(Duration::ZERO), &self.board)
         {
-            self.drive_suspect(lease, run, &mut claims.ids).await;
+            self.drive_suspect(lease, run, claims).await;
         }
     }
 
-    async fn drive_suspect(&self, lease: LeaseId, run: RunKey, ids: &mut ClaimIds) {
+    async fn drive_suspect(&self, lease: LeaseId, run: RunKey, claims: &mut Claims) {
         let (pick, serves) = (Pick::Run(run.clone()), self.registry.serves());
-        match self.store.claim(Claim { lease, id: ids.current(), limit: 1, pick, serves }).await {
+        match self.store.claim(Claim { lease, id: claims.ids.current(), limit: 1, pick, serves }).await {
             Ok(claimed) => {
-                ids.next();
+                claims.ids.next();
                 if self.board.lease() != Some(lease) {
                     return;
                 }
@@ -146,7 +158,10 @@ impl Node {
                 self.hand_over(claimed);
             }
             // The same id again: if this one took it after all, the next claim gives it again.
-            Err(error) => tracing::warn!(%run, %error, "a suspect could not be claimed; it is looked for again"),
+            Err(error) => {
+                claims.doubts.add(claims.ids.current(), self.after(Duration::ZERO));
+                tracing::warn!(%run, %error, "a suspect could not be claimed; it is looked for again");
+            }
         }
     }
 

@@ -280,3 +280,30 @@ fn an_answer_counts_as_long_as_nobody_was_told_that_it_is_too_late() {
         engine.shutdown().await;
     });
 }
+
+/// Found by the simulator: a claim that was still on its way when its repetition was answered took a run that nobody here
+/// knew of, and held it for as long as the process lived.
+#[test]
+fn a_run_that_a_late_claim_took_is_driven() {
+    async fn quick(_: Ctx, (): ()) -> outlast::Result<u32> {
+        Ok(1)
+    }
+    let world = World::new();
+    let store = world.store();
+    let [driver, client] = [(); 2].map(|()| world.process(store.clone()));
+    world.block_on(async {
+        let engine =
+            driver.engine().lease(seconds(15)).poll(seconds(1)).workflow("quick", quick).start().await.unwrap();
+        // Its poll finds nothing, twice: once on its way, and once repeated.
+        driver.faults().plan_next_of("claim", 0, Fault::InFlight { before: seconds(5) });
+        world.sleep(seconds(4)).await;
+        // It is created by somebody who does not drive it, and the next regular claim is not to be the one that takes it.
+        let other = client.engine().workflow("quick", quick).without_loops().start().await.unwrap();
+        other.start("quick", &()).id("a").await.unwrap();
+        driver.faults().fail_next("claim", 1, Fault::NotApplied { in_doubt: false });
+        let begun = world.elapsed();
+        assert_eq!(engine.run("a").unwrap().result::<u32>().await.unwrap(), 1);
+        assert!(world.elapsed() - begun <= seconds(10), "{:?}", world.elapsed() - begun);
+        assert!(driver.faults().landed() >= 1);
+    });
+}
