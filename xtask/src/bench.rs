@@ -10,9 +10,17 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
         Some((what, rest)) if what == "store" => bench("outlast-store", "store", rest),
         Some((what, rest)) if what == "engine" => bench("outlast", "engine", rest),
-        Some((what, _)) => Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine")).into()),
-        None => Err(Usage::new("`bench` needs to know what to measure: store, engine").into()),
+        Some((what, rest)) if what == "script" => without_cluster("outlast-script", "script", rest),
+        Some((what, _)) => {
+            Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine, script")).into())
+        }
+        None => Err(Usage::new("`bench` needs to know what to measure: store, engine, script").into()),
     }
+}
+
+/// What needs no server.
+fn without_cluster(package: &str, name: &str, args: &[String]) -> Result<()> {
+    process::run(cargo(&["bench", "--package", package, "--bench", name, "--"]).args(args), CtrlC::EndsUs)
 }
 
 fn bench(package: &str, name: &str, args: &[String]) -> Result<()> {

@@ -32,6 +32,7 @@ Usage: cargo xtask <command>
   tidy                           the rules of the design that no compiler checks
   bench store [args…]            the store benchmark, one JSON object per line
   bench engine [args…]           the engine benchmark: W1 to W6
+  bench script                   the script language: reading, running, saving, restoring
   sim [args…]                    the simulator: whole clusters, every fault, thousands of seeds; --planted tries itself
   soak [--minutes N] [--cases N] [--seed N]
                                  the randomised tests with large counts and fresh seeds; --seed repeats one round
@@ -100,8 +101,8 @@ mod tests {
         check_usage(&["tset"], "there is no command `tset`");
         check_usage(&["test", "--fast"], "`test` does not take `--fast`");
         check_usage(&["tidy", "now"], "`tidy` does not take `now`");
-        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine");
-        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine");
+        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine, script");
+        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine, script");
         check_usage(&["postgres", "psql"], "put `--` before the command: cargo xtask postgres -- psql");
         check_usage(&["soak", "--minutes"], "`--minutes` needs a number");
         check_usage(&["soak", "--minutes", "soon"], "`--minutes` needs a number, not `soon`");
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn help_lists_every_command() {
-        for command in ["test", "postgres", "tidy", "bench store", "bench engine", "sim", "soak"] {
+        for command in ["test", "postgres", "tidy", "bench store", "bench engine", "bench script", "sim", "soak"] {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command} is missing");
         }
         dispatch(&["help".to_owned()]).expect("help succeeds");

@@ -18,12 +18,33 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(cluster) = &cluster {
         command.envs(cluster.variables());
     }
-    process::run(&mut command, CtrlC::EndsUs)
+    process::run(&mut command, CtrlC::EndsUs)?;
+    match cluster.as_ref().filter(|_| is_planted(args)) {
+        Some(cluster) => process::run(contract(args).envs(cluster.variables()), CtrlC::EndsUs),
+        None => Ok(()),
+    }
 }
 
-/// Whether cases are to be played on PostgreSQL.
+fn is_planted(args: &[String]) -> bool {
+    args.iter().any(|arg| arg == "--planted")
+}
+
+/// The contract of the stores, with bugs planted in their adapters.
+pub(crate) fn contract(args: &[String]) -> Command {
+    let mut command = cargo(&["test", "--quiet", "--package", "outlast-store", "--profile", "sim", "--locked"]);
+    command.args(["--all-features", "--test", "contract", "--"]).args(args);
+    plants(&mut command);
+    command
+}
+
+fn plants(command: &mut Command) {
+    // In a directory of its own: nobody must ever pick up one of these by mistake.
+    command.env("RUSTFLAGS", PLANTED).env("CARGO_TARGET_DIR", target().join("planted"));
+}
+
+/// Whether cases are to be played on PostgreSQL, or its contract.
 fn needs_server(args: &[String]) -> bool {
-    args.windows(2).any(|pair| pair[0] == "--store" && pair[1] == "postgres")
+    is_planted(args) || args.windows(2).any(|pair| pair[0] == "--store" && pair[1] == "postgres")
 }
 
 /// The simulator with these arguments.
@@ -33,15 +54,15 @@ pub(crate) fn command(args: &[String]) -> Command {
         // Only then: what is not built cannot slow the rest down.
         command.arg("--all-features");
     }
-    if args.iter().any(|arg| arg == "--planted") {
-        // In a directory of its own: nobody must ever pick up one of these by mistake.
-        command.env("RUSTFLAGS", PLANTED).env("CARGO_TARGET_DIR", target().join("planted"));
+    if is_planted(args) {
+        plants(&mut command);
     }
     command.arg("--").args(args);
     command
 }
 
-fn target() -> PathBuf {
+/// Where things are built.
+pub(crate) fn target() -> PathBuf {
     let chosen: Option<OsString> = std::env::var_os("CARGO_TARGET_DIR");
     chosen.map_or_else(|| PathBuf::from("target"), PathBuf::from)
 }
@@ -50,7 +71,7 @@ fn target() -> PathBuf {
 mod tests {
     use super::*;
 
-    fn plants(args: &[&str]) -> bool {
+    fn is_set(args: &[&str]) -> bool {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         let command = command(&args);
         let set = |name: &str| command.get_envs().any(|(of, value)| of == name && value.is_some());
@@ -60,13 +81,13 @@ mod tests {
     #[test]
     fn a_server_is_started_only_for_cases_that_are_played_on_it() {
         let needs = |args: &[&str]| needs_server(&args.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert!(needs(&["--seeds", "5", "--store", "postgres"]));
+        assert!(needs(&["--seeds", "5", "--store", "postgres"]) && needs(&["--planted"]));
         assert!(!needs(&["--store", "sqlite"]) && !needs(&["--case", "postgres"]));
     }
 
     #[test]
     fn bugs_are_planted_only_when_asked_and_in_a_directory_of_their_own() {
-        assert!(!plants(&["--seeds", "5"]));
-        assert!(plants(&["--planted"]));
+        assert!(!is_set(&["--seeds", "5"]));
+        assert!(is_set(&["--planted"]));
     }
 }

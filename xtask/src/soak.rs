@@ -3,6 +3,8 @@
 //! A test takes part by its name or its binary's name: see [`FILTER`]. It reads `OUTLAST_SEED` (u64), `OUTLAST_CASES`
 //! (number of random cases) and may stop after `OUTLAST_SOAK_SECONDS`.
 
+mod totals;
+
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, Instant};
 
@@ -13,11 +15,12 @@ use crate::interrupt::Interrupted;
 use crate::process::{self, CtrlC, cargo};
 use crate::usage::Usage;
 use crate::{sim, tools};
+use totals::Totals;
 
 /// The words by which a test or its binary says that it is randomised. Nextest refuses a binary pattern that matches
 /// nothing, so this one also names our own, which is taken out again.
 const FILTER: &str = "(test(/random|differential|crash|abort|soak/) \
-    + binary(/random|differential|crash|abort|soak|^xtask$/)) - package(xtask)";
+    + binary(/random|differential|crash|abort|soak|chaos|^xtask$/)) - package(xtask)";
 const DEFAULT_MINUTES: u64 = 10;
 const DEFAULT_CASES: u64 = 10_000;
 /// A round is at most this long, so that many seeds get their turn.
@@ -36,13 +39,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     tools::need_nextest()?;
     let cluster = Cluster::start()?;
     let deadline = Instant::now() + plan.length;
+    let totals = Totals::begin()?;
     let mut rounds = 0_u64;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let seed = plan.seed.unwrap_or_else(fresh_seed);
         rounds += 1;
         eprintln!("\n==> round {rounds}: OUTLAST_SEED={seed} OUTLAST_CASES={}", plan.cases);
-        round(&cluster, seed, plan.cases, left.min(ROUND))?;
+        let outcome = round(&cluster, &totals, seed, plan.cases, left.min(ROUND));
+        if outcome.is_err() || plan.seed.is_some() || Instant::now() >= deadline {
+            eprintln!("\nin {rounds} round(s): {}", totals.tell()?);
+        }
+        outcome?;
         if plan.seed.is_some() || Instant::now() >= deadline {
             eprintln!("\n{rounds} round(s) passed");
             return Ok(());
@@ -50,7 +58,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
 }
 
-fn round(cluster: &Cluster, seed: u64, cases: u64, length: Duration) -> Result<()> {
+fn round(cluster: &Cluster, totals: &Totals, seed: u64, cases: u64, length: Duration) -> Result<()> {
     let mut command = cargo(&["nextest", "run", "--release", "--workspace", "--all-features", "--locked"]);
     command.args(["--profile", "soak", "--filterset", FILTER]).envs(cluster.variables());
     command.env("OUTLAST_SEED", seed.to_string()).env("OUTLAST_CASES", cases.to_string());
@@ -58,7 +66,8 @@ fn round(cluster: &Cluster, seed: u64, cases: u64, length: Duration) -> Result<(
     let hint = || format!("repeat this round with `cargo xtask soak --seed {seed} --cases {cases}`");
     let seconds = length.as_secs().max(1).to_string();
     let lives = ["--from", &seed.to_string(), "--seeds", &u32::MAX.to_string(), "--seconds", &seconds];
-    let lives = lives.map(str::to_owned).to_vec();
+    let mut lives = lives.map(str::to_owned).to_vec();
+    lives.extend(totals.arguments());
     let on = |store: &str| {
         // A part of the time: most lives are lived in memory.
         let part = (length.as_secs() / 4).max(1).to_string();

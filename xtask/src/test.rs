@@ -13,6 +13,8 @@ const INSTALL_DENY: &str = "cargo-deny is not installed: `cargo install cargo-de
 /// Lives that are simulated.
 const SEEDS: &str = "20000";
 const SEEDS_QUICK: &str = "500";
+/// How long they may take, in seconds: three times what they should on two cores, because others may use the machine, too.
+const WITHIN: &str = "900";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
@@ -28,6 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     };
     tools::need_components()?;
     tools::need_nextest()?;
+    tools::need_node()?;
     let cluster = Cluster::start()?;
     eprintln!("PostgreSQL for this run: {}", cluster.url());
 
@@ -44,7 +47,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         nextest.env("OUTLAST_QUICK", "1").args(["-E", "not binary(compile_fail)"]);
     }
     stages.command("tests", &mut nextest)?;
-    simulation(&mut stages, depth)?;
+    simulation(&mut stages, &cluster, depth)?;
     if depth == Depth::Full {
         documentation(&mut stages, &cluster)?;
     }
@@ -56,12 +59,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     stages.finish()
 }
 
-fn simulation(stages: &mut Stages, depth: Depth) -> Result<()> {
+fn simulation(stages: &mut Stages, cluster: &Cluster, depth: Depth) -> Result<()> {
     let seeds = if depth == Depth::Full { SEEDS } else { SEEDS_QUICK };
-    stages.command("sim", &mut sim::command(&["--seeds".to_owned(), seeds.to_owned()]))?;
+    stages.command("sim", &mut sim::command(&["--seeds", seeds, "--within", WITHIN].map(str::to_owned)))?;
     if depth == Depth::Full {
         // The trial is tried: it must find the bugs that are planted.
-        stages.command("planted", &mut sim::command(&["--planted".to_owned()]))?;
+        let planted = ["--planted".to_owned()];
+        stages.command("planted", &mut sim::command(&planted))?;
+        stages.command("adapters", sim::contract(&planted).envs(cluster.variables()))?;
     }
     Ok(())
 }

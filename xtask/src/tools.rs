@@ -33,6 +33,23 @@ pub(crate) fn need_components() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure of Node.js, with which the tests of the script language compare. It is not installed from here: every
+/// system has its own way.
+pub(crate) fn need_node() -> Result<()> {
+    const OLDEST: u32 = 20;
+    let found = Command::new("node").arg("--version").output();
+    let version = found.map(|found| String::from_utf8_lossy(&found.stdout).trim().to_owned()).unwrap_or_default();
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_some_and(|major| major >= OLDEST) {
+        return Ok(());
+    }
+    let found = if version.is_empty() { "is missing".to_owned() } else { format!("is version {version}") };
+    bail!(
+        "`node` {found}. The tests of the script language compare with Node.js: install version {OLDEST} or newer, \
+         on Debian with `apt-get install nodejs`"
+    )
+}
+
 /// Whether `cargo deny` is installed. It is optional: its rules change rarely, and building it takes long.
 pub(crate) fn has_deny() -> bool {
     process::succeeds(&mut process::cargo(&["deny", "--version"]))

@@ -3,6 +3,7 @@
 //! A turn decides, the store writes. Everything a turn changes (events, timers, waits, tasks, children, consumed inbox
 //! items, deliveries to other runs, ownership) is in its [`Commit`].
 
+mod admission;
 mod delivery;
 mod run;
 
@@ -11,7 +12,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use self::delivery::{Control, Delivery, InboxItem, InboxKind, Signal, TaskOutcome};
+pub use self::admission::{
+    Admission, Begin, Bound, COUNT_MAX, Debounce, Fair, LIMITS_MAX, Limit, Rate, SPAN_MAX, Single, Unadmittable,
+    WEIGHT_MAX, Window,
+};
+pub use self::delivery::{Control, Delivery, HELD_CANCEL, InboxItem, InboxKind, Signal, TaskOutcome};
 pub use self::run::{NewRun, Opener, Owner, PRIORITY_DEFAULT, Parent, Status};
 use crate::id::{
     AttributeName, Fence, Generation, InboxId, Index, Key, Namespace, QueueName, RunKey, SignalName, TaskId, TaskName,

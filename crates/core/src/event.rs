@@ -159,6 +159,8 @@ events! {
         key key: Key,
         /// Which task.
         meta task: TaskId,
+        /// What the handler wrote beside that, for people.
+        meta log: Option<String>,
         /// What the handler returned.
         payload result: Bytes,
     }
@@ -423,12 +425,30 @@ events! {
         /// Its output.
         payload output: Bytes,
     }
-    /// A flow's node failed.
+    /// A flow's node failed: one of its own, or a child of a container.
     NodeError = 202, "NODE_ERROR", Coordination {
         /// Which node.
         key node: Key,
         /// Its error.
         failure error: Failure,
+    }
+    /// A flow passed a node without running it: its condition did not hold, or an operator said so.
+    NodeSkipped = 203, "NODE_SKIPPED", Checkpoint {
+        /// Which node.
+        key node: Key,
+        /// The operator; none if it was the flow itself.
+        meta by: Option<String> = None,
+        /// Why.
+        meta reason: Option<String> = None,
+    }
+    /// An operator had a flow's node begin again: it goes on under the next key, `reserve#2`.
+    NodeRetried = 204, "NODE_RETRIED", Checkpoint {
+        /// Which node.
+        key node: Key,
+        /// The operator.
+        meta by: Option<String> = None,
+        /// Why.
+        meta reason: Option<String> = None,
     }
     /// A container began an iteration.
     ContainerIterationStarted = 210, "CONTAINER_ITERATION_STARTED", Coordination {
@@ -465,8 +485,10 @@ events! {
         key node: Key,
         /// Which child.
         meta child: Key,
-        /// Where in this journal its output is.
-        meta output: Index,
+        /// Where in this journal its output is; none if it is here.
+        meta output: Option<Index> = None,
+        /// The output, where no other event has it: that of a nested container or of an expression.
+        payload value: Option<Bytes>,
     }
     /// A flow took a loop edge.
     LoopIterate = 220, "LOOP_ITERATE", Coordination {

@@ -22,6 +22,8 @@ pub mod code {
     pub const TIMEOUT: &str = "timeout";
     /// Another signal had already resolved the operation this one was aimed at.
     pub const SIGNAL_LOST: &str = "signal_lost";
+    /// An attempt at a task is over, and what is said about it comes too late.
+    pub const TASK_LOST: &str = "task_lost";
     /// Another decision had already resolved the approval.
     pub const APPROVAL_LOST: &str = "approval_lost";
     /// The run was deleted.

@@ -131,6 +131,8 @@ text_ids! {
     Version, "version", 128;
     /// An operation's identity within its run: scope path plus name, `ship/0/label`.
     Key, "operation key", 1024;
+    /// Who shares a limit, a fair share, or a place: a tenant, an API.
+    LimitKey, "limit key", 255;
     /// The name of a signal.
     SignalName, "signal name", 255;
     /// Who or what a delivery is: the same id is never applied twice to a run.
@@ -222,6 +224,8 @@ numbers! {
     InboxId;
     /// Raised each time a task is claimed; a result with an older one is refused.
     TaskToken;
+    /// Raised each time a schedule changes; a change that was decided on an older one is refused. Also counts what was defined.
+    Revision;
 }
 
 /// Names one claim, chosen by the claimer: asking again with the same id gives the same items, so that a claim whose

@@ -5,19 +5,23 @@
 
 mod flow;
 mod law;
+mod past;
 mod role;
+
+use std::collections::BTreeMap;
 
 use thiserror::Error;
 
 pub use law::Illegal;
 use law::Law;
+use past::Past;
 
 use crate::event::{DecodeError, Event, Kind};
 use crate::id::{Index, Key};
 use crate::operation::OperationKind;
 use crate::record::Record;
 
-/// The events of one generation.
+/// The events of one generation: all of them, or those from some index on with what is still open of the rest.
 ///
 /// ```
 /// use outlast_core::event::Event;
@@ -41,7 +45,11 @@ use crate::record::Record;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
+    /// The index of the first of `events`.
+    base: Index,
     events: Vec<Event>,
+    /// What is known of the events below that: those about operations that were open there.
+    kept: BTreeMap<Index, Event>,
     law: Law,
 }
 
@@ -105,14 +113,43 @@ impl Journal {
 
     /// A stored journal, from its first event on.
     pub fn load(records: impl IntoIterator<Item = (Index, Record)>) -> Result<Journal, JournalError> {
-        let records = records.into_iter();
         let mut journal = Journal::new();
-        journal.events.reserve(records.size_hint().0);
-        journal.law.reserve(records.size_hint().0);
+        journal.extend(records)?;
+        Ok(journal)
+    }
+
+    /// Appends stored events that follow at once.
+    pub fn load_more(&mut self, records: Vec<Record>) -> Result<(), JournalError> {
+        let next = self.next().0;
+        self.extend((next..).map(Index).zip(records))
+    }
+
+    fn extend(&mut self, records: impl IntoIterator<Item = (Index, Record)>) -> Result<(), JournalError> {
+        let records = records.into_iter();
+        self.events.reserve(records.size_hint().0);
+        self.law.reserve(records.size_hint().0);
         for (index, record) in records {
             let event = Event::decode(&record).map_err(|source| JournalError::Undecodable { index, source })?;
-            journal.append(index, event)?;
+            self.append(index, event)?;
         }
+        Ok(())
+    }
+
+    /// A journal of which only the end is known: what [`Journal::open_events`] gave when its next index was `base`, and
+    /// nothing else below that. Events from `base` on are appended to it.
+    ///
+    /// It judges what follows as the whole journal would, except that it cannot know a key that was settled before.
+    pub fn resume(base: Index, open: impl IntoIterator<Item = (Index, Event)>) -> Result<Journal, JournalError> {
+        let mut journal = Journal { base, ..Journal::new() };
+        for (index, event) in open {
+            let follows = journal.kept.last_key_value().is_none_or(|(last, _)| *last < index);
+            if index >= base || !follows {
+                return Err(JournalError::SkipsAhead { index, next: base });
+            }
+            journal.admit(index, &event)?;
+            journal.kept.insert(index, event);
+        }
+        journal.law.forget_flow();
         Ok(journal)
     }
 
@@ -125,26 +162,62 @@ impl Journal {
         if expected != next {
             return Err(JournalError::SkipsAhead { index: expected, next });
         }
-        self.law.admit(next, &event, &self.events).map_err(|why| JournalError::Illegal {
-            index: next,
-            kind: event.kind(),
-            why,
-        })?;
+        self.admit(next, &event)?;
         self.events.push(event);
         Ok(next)
     }
 
+    fn admit(&mut self, index: Index, event: &Event) -> Result<(), JournalError> {
+        let past = Past { base: self.base, events: &self.events, kept: &self.kept };
+        let admitted = self.law.admit(index, event, past);
+        admitted.map_err(|why| JournalError::Illegal { index, kind: event.kind(), why })
+    }
+
+    /// Forgets every event below an index, except what is still open of them. The journal goes on as before.
+    pub fn forget_below(&mut self, index: Index) {
+        let count = index.0.saturating_sub(self.base.0).min(self.events.len() as u64);
+        let Ok(count) = usize::try_from(count) else { return };
+        if count == 0 {
+            return;
+        }
+        let open: Vec<Index> = self.open_indices();
+        let base = Index(self.base.0 + count as u64);
+        self.kept.retain(|index, _| open.binary_search(index).is_ok());
+        for (place, event) in self.events.drain(..count).enumerate() {
+            let index = Index(self.base.0 + place as u64);
+            if open.binary_search(&index).is_ok() {
+                self.kept.insert(index, event);
+            }
+        }
+        self.base = base;
+        self.law.forget_below(base);
+    }
+
+    /// The events about operations that are open, as far as what follows depends on them: the first and the latest of each,
+    /// in order.
+    pub fn open_events(&self) -> impl Iterator<Item = (Index, &Event)> {
+        self.open_indices().into_iter().filter_map(|index| Some((index, self.get(index)?)))
+    }
+
+    fn open_indices(&self) -> Vec<Index> {
+        let mut indices: Vec<Index> =
+            self.law.open().into_iter().flat_map(|operation| [operation.since, operation.latest]).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices
+    }
+
     /// The index the next event gets.
     pub fn next(&self) -> Index {
-        Index(self.events.len() as u64)
+        Index(self.base.0 + self.events.len() as u64)
     }
 
-    /// The event at an index.
+    /// The event at an index; none if it was forgotten.
     pub fn get(&self, index: Index) -> Option<&Event> {
-        usize::try_from(index.0).ok().and_then(|index| self.events.get(index))
+        Past { base: self.base, events: &self.events, kept: &self.kept }.get(index)
     }
 
-    /// All events, in order.
+    /// All events that are known one after the other, in order: the whole journal, or its end.
     pub fn events(&self) -> &[Event] {
         &self.events
     }

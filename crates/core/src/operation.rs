@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use keys::{Keys, SharedName, ancestors, branch};
+pub use keys::{Keys, SharedName, again, ancestors, branch};
 pub use operations::{Operations, Provided};
 
 use crate::event::{ClosePolicy, Event, Kind};
@@ -115,6 +115,8 @@ impl Kind {
             | Kind::NodeStarted
             | Kind::NodeCompleted
             | Kind::NodeError
+            | Kind::NodeSkipped
+            | Kind::NodeRetried
             | Kind::ContainerIterationStarted
             | Kind::ContainerIterationCompleted
             | Kind::ContainerChildStarted

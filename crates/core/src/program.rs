@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::commit::Snapshot;
 use crate::event::Event;
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::id::{Index, Key};
 use crate::operation::{Operations, SharedName};
 
@@ -112,6 +112,22 @@ pub trait Program {
     /// not fit is rejected and recorded so, and the wait goes on.
     fn misfit(&self, _key: &Key, _payload: &[u8]) -> Option<Failure> {
         None
+    }
+
+    /// Whether tasks and children that were started and never awaited go on alone when the workflow ends. If not they are
+    /// taken back, unless they were detached.
+    fn leaves_unawaited(&self) -> bool {
+        false
+    }
+
+    /// Why an operator cannot do this to a node now; none if that is possible. It is asked before such an event is recorded.
+    fn refuses(&self, _intervention: &Event) -> Option<Failure> {
+        Some(Failure::new(code::VALIDATION_ERROR, "only flows have nodes to skip, or to begin again").permanent())
+    }
+
+    /// Whether tasks that run are waited for before a pause begins. If not, what comes of them waits for its end.
+    fn pauses_after_tasks(&self) -> bool {
+        false
     }
 
     /// Names the author used at two places of one scope, as far as the program came.

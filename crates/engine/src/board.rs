@@ -34,6 +34,10 @@ pub(crate) struct Board {
     due: AtomicI64,
     /// Runs were deleted, and their rows are still there.
     deleted: AtomicBool,
+    /// Runs were started that have to be admitted, or ended while others wait for that.
+    admission: AtomicBool,
+    /// The last time anybody looked, a run waited for the end of another.
+    held: AtomicBool,
     /// The earliest instant at which a task may begin that nobody has looked for since.
     task_due: AtomicI64,
     /// Tasks were taken back that may be running here.
@@ -135,6 +139,10 @@ impl Board {
         self.doubts.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
     }
 
+    pub(crate) fn has_doubts(&self) -> bool {
+        !self.doubts.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     pub(crate) fn take_doubts(&self) -> Vec<ClaimId> {
         std::mem::take(&mut *self.doubts.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -143,6 +151,22 @@ impl Board {
     pub(crate) fn somebody_deleted(&self) {
         self.deleted.store(true, Ordering::SeqCst);
         self.notice();
+    }
+
+    /// Runs may have room that were held back.
+    pub(crate) fn somebody_held(&self) {
+        self.admission.store(true, Ordering::SeqCst);
+        self.notice();
+    }
+
+    /// Whether to look at runs that are held back, since the last time anybody asked.
+    pub(crate) fn take_held(&self) -> bool {
+        self.admission.swap(false, Ordering::SeqCst)
+    }
+
+    /// Says whether the end of a run may let another begin; whether that was so before.
+    pub(crate) fn set_held(&self, held: bool) -> bool {
+        self.held.swap(held, Ordering::SeqCst)
     }
 
     /// Whether runs were deleted since the last time anybody asked.
@@ -163,6 +187,11 @@ impl Board {
     pub(crate) fn task_due(&self, due: Timestamp) {
         self.task_due.fetch_min(due.as_millis(), Ordering::SeqCst);
         self.somebody_has_tasks();
+    }
+
+    /// Notes when a task may begin, without waking the worker: it is the worker that says so.
+    pub(crate) fn remember_task_due(&self, due: Timestamp) {
+        self.task_due.fetch_min(due.as_millis(), Ordering::SeqCst);
     }
 
     /// Tasks are no longer wanted.
@@ -201,6 +230,9 @@ impl Board {
 
     /// A run ended with this commit.
     pub(crate) fn ended(&self, commit: &Commit) {
+        if self.held.load(Ordering::SeqCst) {
+            self.somebody_held();
+        }
         let waiting = self.waiting().ends.remove(&commit.run);
         let Some(waiting) = waiting else { return };
         let Some(Ok(event)) = commit.events.last().map(Event::decode) else { return };

@@ -15,11 +15,12 @@ use outlast_core::time::Timestamp;
 
 pub use error::{Divergence, ReplayError};
 pub use recording::Recording;
+pub(crate) use recording::WrittenEvent;
 pub use runs::CheckedRun;
 
 use crate::code::Workflow;
 use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stands, Transactions};
-use crate::registry::Registry;
+use crate::registry::{About, Registry};
 use crate::token::Secret;
 
 /// Replays a recorded journal with a workflow's code: whether the code would go on with that run.
@@ -58,7 +59,7 @@ use crate::token::Secret;
 /// # }
 /// ```
 pub fn check_replay(recording: &Recording, workflow: &Workflow) -> Result<Replayed, ReplayError> {
-    let mut registry = Registry::default();
+    let registry = Registry::default();
     let registered = workflow.clone().register().map_err(|error| ReplayError::Unsound(error.to_string()))?;
     // A registry that is empty takes any name.
     let _ = registry.add(registered);
@@ -91,12 +92,14 @@ impl Checker {
         let tokens_known = secret.is_some();
         let settings = Settings {
             limits,
-            newest: Box::new(move |workflow| known.newest(workflow)),
+            newest: Box::new(move |namespace, workflow| known.newest(namespace, workflow)),
             token: Box::new(move |run, generation, key| match &secret {
                 Some(secret) => secret.token(run, generation, key),
                 None => format!("token of {key}"),
             }),
             refuse_shared_names: false,
+            snapshot_after: u64::MAX,
+            steps: Arc::default(),
         };
         Checker { registry, settings: Arc::new(settings), tokens_known }
     }
@@ -126,16 +129,17 @@ impl Checker {
             version: recording.version.clone(),
             parent: None,
         };
-        if !self.registry.knows(&identity.workflow, &identity.version) {
+        let Some(definition) = self.registry.definition(&identity.workflow, &identity.version) else {
             return Err(ReplayError::NoCode { workflow: identity.workflow, version: identity.version });
-        }
+        };
         let transactions = Transactions::default();
-        let program = self.registry.program(&identity, recording.input.clone(), &self.settings, &transactions, None);
-        let program = program.map_err(ReplayError::Unsound)?;
+        let about = About::new(&identity, &self.settings, &transactions, None);
+        let program = definition.program(about, recording.input.clone());
         let now = recording.events.last().map_or(Timestamp::EPOCH, |record| record.at);
         let restored = Restored {
             identity,
             fence: Fence(0),
+            kept: None,
             events: recording.events[..facts].to_vec(),
             inbox: Vec::new(),
             program,

@@ -7,11 +7,19 @@ mod error;
 mod explain;
 mod fork;
 mod list;
+mod measure;
+#[cfg(feature = "flow")]
+mod nodes;
 mod pauses;
+mod protocol;
+mod resumes;
 mod run;
+mod schedule;
 mod start;
+mod tasks;
 mod tell;
 mod watch;
+mod workers;
 
 pub use attach::Attached;
 pub use drive_once::Driven;
@@ -20,11 +28,19 @@ pub use error::EngineError;
 pub use explain::{Ended, Explanation, Standing, Unread, Waiting, WaitsFor};
 pub use fork::{Fork, Forked, Reissued};
 pub use list::List;
+pub use measure::Measured;
+#[cfg(feature = "flow")]
+pub use nodes::Intervene;
 pub use pauses::{Pauses, PendingApproval, PendingWait};
+pub use protocol::{ClaimRequest, TaskOffer};
+pub use resumes::{ResumeItem, ResumePage};
 pub use run::RunHandle;
+pub use schedule::{NewSchedule, ScheduleHandle, ScheduleView, Triggered};
 pub use start::Start;
-pub use tell::{Decide, Tell};
+pub use tasks::Tasks;
+pub use tell::{Decide, Resume, Tell};
 pub use watch::Watched;
+pub use workers::WorkerInfo;
 
 use bytes::Bytes;
 use outlast_core::commit::Status;

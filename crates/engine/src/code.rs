@@ -12,6 +12,8 @@ mod condition;
 mod ctx;
 mod fact;
 mod group;
+#[cfg_attr(not(feature = "flow"), expect(dead_code, reason = "only flows have steps by name"))]
+mod named;
 mod operation;
 mod panics;
 mod program;
@@ -35,9 +37,14 @@ pub use child::Child;
 pub use condition::{Check, WaitForCondition};
 pub use ctx::Ctx;
 pub use group::{All, AllSettled, Any, Group, Race, Race2, Race3, Race4, Race5, Race6, Race7, Race8};
+#[cfg(feature = "flow")]
+pub(crate) use named::Bodies;
+pub(crate) use named::Steps;
 pub use operation::{Handle, Operation};
 pub(crate) use panics::guarded;
-pub(crate) use program::{CodeProgram, RunInfo};
+#[cfg(test)]
+pub(crate) use program::CodeProgram;
+pub(crate) use program::RunInfo;
 pub use record::{NewUuid, Now, Random, Record};
 pub use scope::Scope;
 pub use sleep::Sleep;

@@ -18,12 +18,14 @@ mod task;
 mod terminate;
 mod transaction;
 
-pub(crate) use end::OpenChild;
+pub(crate) use end::{OpenChild, report_of};
+#[cfg(feature = "flow")]
+pub(crate) use inbox::Intervention;
 pub(crate) use inbox::{AnswerMeta, ControlMeta};
 pub use lifecycle::Lifecycle;
 pub(crate) use mismatch::{Mismatch, Requested as RequestedInstead};
 pub(crate) use request::{approval_meta, derived_child_id};
-pub(crate) use run::{Applied, Hints, Identity, Moment, Restored, Run, Settings, Stands, Stop};
+pub(crate) use run::{Applied, Hints, Identity, Moment, Restored, Run, Settings, Stands, Stop, unseal};
 pub use table::OperationInfo;
 pub(crate) use terminate::Termination;
 pub(crate) use transaction::{Body as TransactionBody, Transactions};

@@ -10,7 +10,9 @@ mod calls;
 mod down;
 mod here;
 mod hot;
+mod place;
 mod ready;
+mod restore;
 mod terminate;
 mod transactions;
 
@@ -21,23 +23,23 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
-use outlast_core::commit::{Commit, NewRun, Parent, Then};
-use outlast_core::event::Event;
+use outlast_core::commit::{Commit, NewRun, Parent, Status, Then};
 use outlast_core::id::{Fence, Generation, Index, RunKey, Version, WorkflowName};
 use outlast_core::lifecycle::Decision;
 use outlast_core::limits::{TEXT_BYTES_MAX, TRIES_ALONE};
 use outlast_core::planted;
 use outlast_core::time::Timestamp;
-use outlast_store::{Claimed, Created, Loaded, Store, StoreError};
+use outlast_store::{Claimed, Created, LoadFrom, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::calls::{AGAIN_FIRST, pause};
 use self::calls::{Calls, Creation, Done, Wanted};
 use self::hot::Hot;
+use self::place::Place;
 use self::ready::{Ready, RunNo};
 pub(crate) use self::terminate::{Terminate, Terminated};
 use crate::board::Board;
-use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stop, Transactions};
+use crate::drive::{Hints, Identity, Moment, OperationInfo, Run, Settings, Stop};
 use crate::host::{SendFuture, Time};
 use crate::registry::Registry;
 
@@ -102,6 +104,14 @@ struct Owned {
     parent: Option<Parent>,
 }
 
+impl Owned {
+    fn of(run: &Run) -> Owned {
+        let Identity { run: key, generation, workflow, version, parent } = run.identity().clone();
+        let (fence, next) = (run.fence(), run.durable());
+        Owned { run: key, fence, generation, next, workflow, version, parent }
+    }
+}
+
 /// Where a run stands on its driver.
 enum Slot {
     /// Its journal and inbox are being read.
@@ -110,24 +120,6 @@ enum Slot {
     Live(Box<Run>),
     /// It is given up, with its last commit under way.
     Leaving,
-}
-
-struct Place {
-    slot: Slot,
-    key: RunKey,
-    /// Something came that was not read yet.
-    woken: bool,
-    /// Why it parks, once nothing of it is under way.
-    stopped: Option<String>,
-    /// Times the run was loaded again because its commit was turned down.
-    reloads: u32,
-    /// Times its commit was sent again because the store was away.
-    resends: u32,
-    /// It may kill its driver, and has not committed yet: it is driven alone.
-    suspect: bool,
-    /// The end of an attempt's time that it was last woken for. If it could do nothing about it then, whatever keeps it
-    /// from that wakes it again.
-    alarmed: Option<Timestamp>,
 }
 
 pub(crate) struct Driver {
@@ -297,17 +289,14 @@ impl Driver {
             let old = self.places.remove(&old);
             self.left(old.as_ref());
         }
-        self.places.insert(
-            no,
-            Place { slot, key, woken: false, stopped: None, reloads: 0, resends: 0, suspect: false, alarmed: None },
-        );
+        self.places.insert(no, Place::new(key, slot));
         no
     }
 
     fn drive(&mut self, claimed: Claimed) {
         self.time.has_passed(claimed.now);
         let hot = self.hot.take(&claimed);
-        let Claimed { run, fence, generation, next, workflow, version, parent, tries, .. } = claimed;
+        let Claimed { run, fence, generation, next, workflow, version, parent, tries, was, .. } = claimed;
         let suspect = tries >= TRIES_ALONE;
         if self.draining {
             if suspect {
@@ -319,10 +308,11 @@ impl Driver {
             return;
         }
         let owned = Owned { run: run.clone(), fence, generation, next, workflow, version, parent };
-        let from = if hot.is_some() { next } else { Index(0) };
+        let from = if hot.is_some() { LoadFrom::Index(next) } else { self.load_from(&owned) };
         let no = self.place(run.clone(), Slot::Loading { owned, hints: Hints::default(), hot: hot.map(Box::new) });
         if let Some(place) = self.places.get_mut(&no) {
             place.suspect = suspect;
+            place.resumed = was == Status::Waiting;
         }
         self.loads.push(Wanted { no, run, from, taking: None });
     }
@@ -339,65 +329,6 @@ impl Driver {
         }
         self.board.driven_more(1);
         self.drive(claimed);
-    }
-
-    /// Reads a run again from the start, keeping what was learned.
-    fn reload(&mut self, no: RunNo, owned: Owned, hints: Hints) {
-        let Some(place) = self.places.get_mut(&no) else { return };
-        place.reloads += 1;
-        let wanted = Wanted { no, run: owned.run.clone(), from: Index(0), taking: Some(owned.fence) };
-        place.slot = Slot::Loading { owned, hints, hot: None };
-        self.loads.push(wanted);
-    }
-
-    /// The run's journal and inbox are here: its program goes on.
-    fn restore(&mut self, no: RunNo, loaded: Loaded) {
-        let Some(place) = self.places.get_mut(&no) else { return };
-        let slot = std::mem::replace(&mut place.slot, Slot::Leaving);
-        let Slot::Loading { owned, hints, hot } = slot else {
-            place.slot = slot;
-            return;
-        };
-        // Somebody else had it meanwhile, and took it further or to its end.
-        if loaded.generation != owned.generation || has_ended(&loaded) {
-            self.forget(no);
-            return;
-        }
-        if let Some(mut run) = hot {
-            run.reclaimed(owned.fence, self.ready.waker(no));
-            run.receive(loaded.inbox);
-            self.live(no, run);
-            return;
-        }
-        let restored = self.program(no, &owned, loaded, hints);
-        match restored {
-            Ok(run) => self.live(no, Box::new(run)),
-            Err(reason) => self.park(no, &owned.run, owned.fence, owned.next, reason),
-        }
-    }
-
-    fn program(&mut self, no: RunNo, owned: &Owned, loaded: Loaded, hints: Hints) -> Result<Run, String> {
-        let identity = Identity {
-            run: owned.run.clone(),
-            generation: owned.generation,
-            workflow: owned.workflow.clone(),
-            version: owned.version.clone(),
-            parent: owned.parent.clone(),
-        };
-        let (runtime, transactions) = (self.time.host().runtime(), Transactions::default());
-        let program = self.registry.program(&identity, loaded.input, &self.settings, &transactions, runtime)?;
-        let restored = Restored {
-            identity,
-            fence: owned.fence,
-            events: loaded.events,
-            inbox: loaded.inbox,
-            program,
-            transactions,
-            waker: self.ready.waker(no),
-            settings: Arc::clone(&self.settings),
-            hints,
-        };
-        Run::restore(restored, self.moment()).map_err(|stop| stop.to_string())
     }
 
     fn live(&mut self, no: RunNo, run: Box<Run>) {
@@ -463,6 +394,12 @@ impl Driver {
     fn stop(&mut self, no: RunNo, stop: &Stop) {
         let Some(place) = self.places.get_mut(&no) else { return };
         let Slot::Live(run) = &place.slot else { return };
+        if run.is_from_snapshot() && !run.is_committing() {
+            // Nothing of it is durable, so nothing is lost; what the whole journal comes to counts.
+            let owned = Owned::of(run);
+            self.rebuild(no, owned, Hints::default(), &stop.to_string());
+            return;
+        }
         if run.is_committing() {
             place.stopped = Some(stop.to_string());
             return;
@@ -561,7 +498,11 @@ impl Driver {
         }
         if !self.loads.is_empty() {
             let loads = std::mem::take(&mut self.loads);
-            self.under_way.push(self.calls.load(loads));
+            let call = match self.load_here(loads) {
+                Ok(done) => ready(done),
+                Err(loads) => self.calls.load(loads),
+            };
+            self.under_way.push(call);
         }
         self.send_commits();
     }
@@ -591,9 +532,4 @@ impl Driver {
 /// What is answered already is dealt with in the next round, like any other answer.
 fn ready(done: Done) -> calls::Call {
     Box::pin(std::future::ready(done))
-}
-
-/// Whether the journal that was loaded ends with the run's end.
-fn has_ended(loaded: &Loaded) -> bool {
-    loaded.events.last().is_some_and(|record| Event::decode(record).is_ok_and(|event| event.is_terminal()))
 }

@@ -1,9 +1,11 @@
 //! The engine: how it is built, started and stopped.
 
+mod options;
+
 #[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -18,14 +20,18 @@ use tokio::sync::{mpsc, watch};
 use crate::board::Board;
 use crate::check::{CheckedRun, Checker};
 use crate::client::EngineError;
-use crate::code::{Ctx, Workflow};
+use crate::code::{Ctx, Steps, Workflow};
 use crate::drive::Settings;
 use crate::driver::{Command, Driver, Setup};
 use crate::host::{Host, Threads, Time};
+use crate::meters::Gauged;
 use crate::node::{Drivers, Node, Stage};
 use crate::registry::Registry;
+use crate::schedule::Changes;
+use crate::text::Text;
 use crate::token::Secret;
-use crate::worker::{Handler, Handlers, Refused, TaskContext, Worker};
+use crate::worker::{Handler, Handlers, Refused, Seen, TaskContext, Worker, resume};
+use options::Options;
 
 /// Builds an [`Engine`].
 ///
@@ -49,9 +55,13 @@ use crate::worker::{Handler, Handlers, Refused, TaskContext, Worker};
 pub struct Outlast {
     place: Place,
     registry: Registry,
+    /// Workflows that are text.
+    texts: Vec<Text>,
     handlers: Handlers,
+    /// What the `step` nodes of flows can have run.
+    pub(crate) steps: Steps,
     /// What was wrong with a registration; said at the start.
-    refused: Option<EngineError>,
+    pub(crate) refused: Option<EngineError>,
     options: Options,
 }
 
@@ -66,49 +76,6 @@ enum Place {
     #[cfg(feature = "postgres")]
     Postgres(String),
     Store(Arc<dyn Store>),
-}
-
-struct Options {
-    namespace: Namespace,
-    node: Option<NodeId>,
-    drivers: usize,
-    hot_runs: usize,
-    runs_max: usize,
-    tasks_max: usize,
-    lease: Duration,
-    poll: Duration,
-    grace: Duration,
-    version_grace: Duration,
-    retention: Option<Duration>,
-    limits: Limits,
-    looping: bool,
-    host: Option<Arc<dyn Host>>,
-    eviction: Option<u64>,
-    refuse_shared_names: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Options {
-            namespace: Namespace::default_namespace(),
-            node: None,
-            drivers: cores,
-            hot_runs: 1_000,
-            runs_max: 10_000,
-            tasks_max: 64,
-            lease: Duration::from_secs(15),
-            poll: Duration::from_secs(1),
-            grace: Duration::from_secs(10),
-            version_grace: Duration::from_secs(5 * 60),
-            retention: None,
-            limits: Limits::default(),
-            looping: true,
-            host: None,
-            eviction: None,
-            refuse_shared_names: false,
-        }
-    }
 }
 
 impl Outlast {
@@ -138,7 +105,9 @@ impl Outlast {
         Outlast {
             place,
             registry: Registry::default(),
+            texts: Vec::new(),
             handlers: Handlers::default(),
+            steps: Steps::default(),
             refused: None,
             options: Options::default(),
         }
@@ -169,6 +138,28 @@ impl Outlast {
         self
     }
 
+    /// Registers the workflows of a text.
+    #[cfg_attr(
+        not(any(feature = "script", feature = "flow")),
+        expect(dead_code, reason = "no style that is text is enabled")
+    )]
+    pub(crate) fn text(mut self, text: Result<Text, EngineError>) -> Outlast {
+        let added = text.and_then(|text| match text.workflows().iter().find(|name| self.registry.has(name)) {
+            Some(name) => Err(EngineError::DuplicateWorkflow(name.to_string())),
+            None => Ok(text),
+        });
+        match added {
+            Ok(text) => {
+                text.register(&self.registry);
+                self.texts.push(text);
+            }
+            Err(error) => {
+                self.refused.get_or_insert(error);
+            }
+        }
+        self
+    }
+
     /// Registers an `async fn(TaskContext, Args) -> outlast::Result<Output>` for the tasks of a name, from the queue `default`:
     /// this process is a worker for them.
     pub fn task<A, T, F, Fut>(self, name: &str, handler: F) -> Outlast
@@ -183,116 +174,16 @@ impl Outlast {
 
     /// Registers a handler of tasks with its options.
     pub fn handler(mut self, handler: Handler) -> Outlast {
+        if resume::is_reserved(handler.name()) {
+            self.refused.get_or_insert(EngineError::Invalid(resume::refusal(handler.name())));
+            return self;
+        }
         if let Err(refused) = self.handlers.add(handler) {
             self.refused.get_or_insert(match refused {
                 Refused::Name(error) => EngineError::Invalid(error.to_string()),
                 Refused::Taken(name) => EngineError::DuplicateHandler(name.to_string()),
             });
         }
-        self
-    }
-
-    /// How many tasks this process does at once, at most; 64 if nobody says otherwise.
-    pub fn tasks_max(mut self, tasks: usize) -> Outlast {
-        self.options.tasks_max = tasks.max(1);
-        self
-    }
-
-    /// The namespace this engine's clients act in.
-    pub fn namespace(mut self, namespace: Namespace) -> Outlast {
-        self.options.namespace = namespace;
-        self
-    }
-
-    /// This node's name. Starting a node under a name ends what an earlier one of that name held: give each process of a
-    /// cluster its own, and after a restart the same again.
-    pub fn node(mut self, node: NodeId) -> Outlast {
-        self.options.node = Some(node);
-        self
-    }
-
-    /// How many threads drive runs; as many as there are cores if nobody says otherwise.
-    pub fn drivers(mut self, drivers: usize) -> Outlast {
-        self.options.drivers = drivers.max(1);
-        self
-    }
-
-    /// How many programs of suspended runs each driver keeps in memory, so that waking them needs no replay.
-    pub fn hot_runs(mut self, runs: usize) -> Outlast {
-        self.options.hot_runs = runs;
-        self
-    }
-
-    /// How many runs this node drives at once, at most. Others stay queued.
-    pub fn runs_max(mut self, runs: usize) -> Outlast {
-        self.options.runs_max = runs.max(1);
-        self
-    }
-
-    /// How long this node's runs stay its own when it falls silent.
-    pub fn lease(mut self, lease: Duration) -> Outlast {
-        self.options.lease = lease.max(Duration::from_millis(100));
-        self
-    }
-
-    /// How often to look for what nobody gave notice of: the work of other processes, mostly.
-    pub fn poll(mut self, poll: Duration) -> Outlast {
-        self.options.poll = poll.max(Duration::from_millis(1));
-        self
-    }
-
-    /// How long [`Engine::shutdown`] waits for step bodies that are running.
-    pub fn grace(mut self, grace: Duration) -> Outlast {
-        self.options.grace = grace;
-        self
-    }
-
-    /// How long nobody may offer a version before runs of it that are ready are parked: as long as a deploy may take in
-    /// which the last node that has it stops before the next one starts. Five minutes if nobody says otherwise.
-    pub fn version_grace(mut self, grace: Duration) -> Outlast {
-        self.options.version_grace = grace.max(Duration::from_secs(1));
-        self
-    }
-
-    /// How long runs are kept after they ended; a run with children as long as the last of them. Then they are deleted as
-    /// by [`RunHandle::delete`](crate::RunHandle::delete). A run that has not ended is never touched. For ever if nobody says
-    /// otherwise; in memory, an hour.
-    pub fn retention(mut self, age: Duration) -> Outlast {
-        self.options.retention = Some(age);
-        self
-    }
-
-    /// What is too large.
-    pub fn limits(mut self, limits: Limits) -> Outlast {
-        self.options.limits = limits;
-        self
-    }
-
-    /// Does nothing in the background: no run is claimed, no timer fires, no lease is kept, until somebody calls
-    /// [`Engine::drive_once`]. For webhooks, and for hosts that live only as long as a request.
-    pub fn without_loops(mut self) -> Outlast {
-        self.options.looping = false;
-        self
-    }
-
-    /// Where time, chance and threads come from.
-    #[cfg(feature = "testing")]
-    pub(crate) fn host(mut self, host: Arc<dyn Host>) -> Outlast {
-        self.options.host = Some(host);
-        self
-    }
-
-    /// Evicts programs of suspended runs at random: the same ones for the same seed.
-    #[cfg(feature = "testing")]
-    pub(crate) fn evict_at_random(mut self, seed: u64) -> Outlast {
-        self.options.eviction = Some(seed);
-        self
-    }
-
-    /// Stops runs whose code uses one name at two places, instead of warning about it.
-    #[cfg(feature = "testing")]
-    pub(crate) fn refuse_shared_names(mut self) -> Outlast {
-        self.options.refuse_shared_names = true;
         self
     }
 
@@ -310,7 +201,8 @@ impl Outlast {
         if let Some(error) = refused {
             return Err(error);
         }
-        let store = open(place, &options.limits).await?;
+        let (store, _) = open(place, &options).await?;
+        registry.learn(&*store).await?;
         let secret = Secret::new(store.secret().await?);
         let checker = Checker::new(Arc::new(registry), options.limits, Some(secret));
         checker.check_live(&*store, options.namespace).await
@@ -318,7 +210,7 @@ impl Outlast {
 
     /// Opens the store and starts to drive.
     pub async fn start(self) -> Result<Engine, EngineError> {
-        let Outlast { place, registry, handlers, refused, options } = self;
+        let Outlast { place, registry, texts, handlers, steps, refused, options } = self;
         if let Some(error) = refused {
             return Err(error);
         }
@@ -326,49 +218,67 @@ impl Outlast {
             Some(host) => host,
             None => Arc::new(Threads::new(Handle::try_current().map_err(|_| EngineError::NoRuntime)?)),
         };
-        let store = open(place, &options.limits).await?;
-        launch(store, registry, handlers, options, host).await
+        let (store, sole) = open(place, &options).await?;
+        let options = Options { sole: sole || options.sole, ..options };
+        for text in &texts {
+            text.define(&*store, &options.namespace, &registry).await?;
+        }
+        registry.learn(&*store).await?;
+        launch(store, registry, (handlers, steps), options, host).await
     }
 }
 
-async fn open(place: Place, limits: &Limits) -> Result<Arc<dyn Store>, EngineError> {
-    Ok(match place {
-        Place::Memory => Arc::new(MemoryStore::new(Clock::System, limits.clone())),
+/// The store, and whether nobody else can have it.
+async fn open(place: Place, options: &Options) -> Result<(Arc<dyn Store>, bool), EngineError> {
+    let limits = &options.limits;
+    let store: Arc<dyn Store> = match place {
+        Place::Memory => return Ok((Arc::new(MemoryStore::new(Clock::System, limits.clone())), true)),
         #[cfg(feature = "sqlite")]
         Place::Sqlite(path) => {
             let options = outlast_store::SqliteOptions { limits: limits.clone(), ..Default::default() };
-            Arc::new(outlast_store::SqliteStore::open(path, options).await?)
+            // A file belongs to one process, and this store to one engine.
+            return Ok((Arc::new(outlast_store::SqliteStore::open(path, options).await?), true));
         }
         #[cfg(feature = "postgres")]
         Place::Postgres(url) => {
-            let options = outlast_store::PostgresOptions { limits: limits.clone(), ..Default::default() };
+            let options =
+                outlast_store::PostgresOptions { limits: limits.clone(), notify: options.hints, ..Default::default() };
             Arc::new(outlast_store::PostgresStore::connect(&url, options).await?)
         }
         Place::Store(store) => store,
-    })
+    };
+    Ok((store, false))
 }
+
+/// How long a node holds its lease that nobody could take over: whoever opens the file next ends it.
+const LEASE_OF_SOLE_NODE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long a node rests that nobody else could have left work for.
+const REST_OF_SOLE_NODE: Duration = Duration::from_secs(300);
 
 async fn launch(
     store: Arc<dyn Store>,
     registry: Registry,
-    handlers: Handlers,
+    (handlers, steps): (Handlers, Steps),
     options: Options,
     host: Arc<dyn Host>,
 ) -> Result<Engine, EngineError> {
     let time = Arc::new(Time::new(Arc::clone(&host)));
     let (registry, board) = (Arc::new(registry), Arc::new(Board::on(Arc::clone(&host))));
-    let secret = Secret::new(store.secret().await?);
-    let known = Arc::clone(&registry);
+    let secret = Arc::new(Secret::new(store.secret().await?));
+    let (known, callbacks) = (Arc::clone(&registry), Arc::clone(&secret));
     let settings = Arc::new(Settings {
         limits: options.limits.clone(),
-        newest: Box::new(move |workflow| known.newest(workflow)),
-        token: Box::new(move |run, generation, key| secret.token(run, generation, key)),
+        newest: Box::new(move |namespace, workflow| known.newest(namespace, workflow)),
+        token: Box::new(move |run, generation, key| callbacks.token(run, generation, key)),
         refuse_shared_names: options.refuse_shared_names,
+        snapshot_after: options.snapshot_after,
+        steps: Arc::new(steps),
     });
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..options.drivers).map(|_| mpsc::unbounded_channel::<Command>()).unzip();
     let drivers = Drivers::new(senders);
     let (stage, stages) = watch::channel(Stage::Running);
+    let schedules = Arc::new(Changes::default());
     let id = match options.node {
         Some(node) => node,
         None => NodeId::new(format!("node-{:032x}", host.random()))
@@ -381,8 +291,11 @@ async fn launch(
         board: Arc::clone(&board),
         registry: Arc::clone(&registry),
         drivers: drivers.clone(),
-        lease: options.lease,
+        schedules: Arc::clone(&schedules),
+        lease: if options.sole { LEASE_OF_SOLE_NODE } else { options.lease },
         poll: options.poll,
+        rest: if options.sole { options.poll.max(REST_OF_SOLE_NODE) } else { options.poll },
+        sole: options.sole,
         version_grace: options.version_grace,
         retention: options.retention,
         runs_max: options.runs_max,
@@ -407,6 +320,7 @@ async fn launch(
     }
     let worker = (options.looping && !handlers.is_empty()).then(|| Worker {
         id: node.worker_id(),
+        node: node.clone(),
         store: Arc::clone(&store),
         time: Arc::clone(&time),
         board: Arc::clone(&board),
@@ -423,6 +337,9 @@ async fn launch(
             worker.run().await;
             let _ = idle.send(true);
         }));
+    }
+    if let Some(hints) = store.hints().filter(|_| options.looping) {
+        host.spawn(Box::pin(listen(hints, Arc::downgrade(&board), node.stage.clone())));
     }
     let (ended, stopped) = watch::channel(!options.looping);
     if let Some(lease) = lease {
@@ -441,6 +358,8 @@ async fn launch(
             registry,
             settings,
             drivers,
+            schedules,
+            secret,
             namespace: options.namespace,
             limits: options.limits,
             runs_max: options.runs_max,
@@ -450,8 +369,25 @@ async fn launch(
             stopped,
             rested,
             next_claim: first_claim,
+            gauged: Gauged::default(),
+            seen: Seen::default(),
         }),
     })
+}
+
+/// Passes on what other processes hint at, until the engine stops.
+async fn listen(mut hints: watch::Receiver<u64>, board: Weak<Board>, mut stage: watch::Receiver<Stage>) {
+    loop {
+        let hinted = std::pin::pin!(hints.changed());
+        let stopped = std::pin::pin!(stage.wait_for(|stage| *stage == Stage::Stopped));
+        match futures_util::future::select(hinted, stopped).await {
+            futures_util::future::Either::Left((Ok(()), _)) => {}
+            _ => return,
+        }
+        let Some(board) = board.upgrade() else { return };
+        board.somebody_woken();
+        board.somebody_has_tasks();
+    }
 }
 
 /// A running engine, and the client of its runs. Cheap to clone; when the last clone is dropped the engine stops, and
@@ -469,6 +405,8 @@ pub(crate) struct Inner {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) drivers: Drivers,
+    pub(crate) schedules: Arc<Changes>,
+    pub(crate) secret: Arc<Secret>,
     pub(crate) namespace: Namespace,
     pub(crate) limits: Limits,
     pub(crate) runs_max: usize,
@@ -479,6 +417,9 @@ pub(crate) struct Inner {
     /// Whether the worker has ended.
     rested: watch::Receiver<bool>,
     next_claim: AtomicU64,
+    pub(crate) gauged: Gauged,
+    /// Workers elsewhere.
+    pub(crate) seen: Seen,
 }
 
 /// What holds the database open.

@@ -29,6 +29,9 @@ pub(crate) type MakeDriver = Box<dyn FnOnce() -> LocalFuture + Send>;
 pub(crate) trait Host: Send + Sync {
     /// Time since some fixed instant; it never goes back.
     fn elapsed(&self) -> Duration;
+    /// What the clock on the wall shows. Nothing happens because of it: it only says that clocks were set, or that the machine
+    /// slept, when it goes otherwise than [`Host::elapsed`].
+    fn wall(&self) -> Timestamp;
     /// Completes once [`Host::elapsed`] is at least `until`.
     fn sleep_until(&self, until: Duration) -> SendFuture;
     /// Runs a future beside everything else.
@@ -70,6 +73,11 @@ impl Time {
     /// When something is asked, for [`Time::observe`].
     pub(crate) fn asked(&self) -> Asked {
         Asked(nanos(self.host.elapsed()))
+    }
+
+    /// How long ago it was asked.
+    pub(crate) fn since(&self, Asked(asked): Asked) -> Duration {
+        Duration::from_nanos(u64::try_from(nanos(self.host.elapsed()).saturating_sub(asked)).unwrap_or(0))
     }
 
     /// Learns the store's time from the reply to something that was asked.

@@ -9,15 +9,19 @@ mod board;
 mod check;
 mod client;
 mod code;
+mod doctor;
 mod drive;
 mod driver;
 mod engine;
 mod error;
 mod host;
+mod meters;
 mod node;
 mod registry;
+mod schedule;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod text;
 mod token;
 mod worker;
 
@@ -29,22 +33,34 @@ mod guides {
 }
 
 pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replayed, check_replay};
+#[cfg(feature = "flow")]
+pub use client::Intervene;
 pub use client::{
-    Attached, Decide, Driven, Ended, EngineError, Enqueue, Explanation, Fork, Forked, List, Pauses, PendingApproval,
-    PendingWait, Reissued, RunHandle, Standing, Start, Tell, Unread, Waiting, WaitsFor, Watched,
+    Attached, ClaimRequest, Decide, Driven, Ended, EngineError, Enqueue, Explanation, Fork, Forked, List, Measured,
+    NewSchedule, Pauses, PendingApproval, PendingWait, Reissued, Resume, ResumeItem, ResumePage, RunHandle,
+    ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell, Triggered, Unread, Waiting, WaitsFor,
+    Watched, WorkerInfo,
 };
 pub use code::*;
+pub use doctor::{Ailment, Diagnosis, Doctor, Finding};
 pub use drive::{Lifecycle, OperationInfo};
 pub use engine::{Engine, Outlast};
 pub use error::{Error, Result};
-pub use outlast_core::commit::Status;
+pub use meters::describe_metrics;
+pub use outlast_core::commit::{Bound, Rate, Status};
 pub use outlast_core::event::{ClosePolicy, Event};
 pub use outlast_core::failure::Failure;
 pub use outlast_core::id::{QueueName, TaskId, TaskName};
 pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
-pub use outlast_store::{Awaited, Cursor, Delivered, Page, RunView, TaskState, TaskView};
+#[cfg(feature = "flow")]
+pub use outlast_flow::{ContainerFrame, Flow, NodeStatus, Picture, Position, render};
+pub use outlast_store::{
+    Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, TaskDetail, TaskExtended, TaskPage,
+    TaskState, TaskView,
+};
 pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
+pub use schedule::{Firing, FiringOutcome, Overlap, SCHEDULE_ATTRIBUTE};
 pub use worker::{Handler, TaskContext};
 
 /// The README's example compiles.

@@ -1,32 +1,47 @@
 //! A node: one engine's part in the cluster. It holds the lease, says which versions it has, claims runs for its drivers,
 //! fires timers, and looks for wakes of runs that are being driven.
 
+mod admission;
 mod asking;
 mod claims;
+mod deliver;
 mod doubts;
+mod idle;
 mod lease;
 mod once;
 mod retention;
+mod schedules;
 mod suspects;
 mod versions;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, OptionFuture, select};
 use outlast_core::id::{LeaseId, NodeId, RunKey, WorkerId};
 use outlast_core::limits::CLAIM_BATCH_MAX;
+use outlast_core::time::millis;
 use outlast_store::{Store, StoreError};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use self::claims::Claims;
+use self::schedules::Schedules;
 use crate::board::Board;
 use crate::driver::Command;
-use crate::host::Time;
+use crate::host::{Host, Time};
+use crate::meters;
 use crate::registry::Registry;
+use crate::schedule::Changes;
 
+/// How often to compare clocks, and by how much they may differ.
+const CLOCK_CHECK: Duration = Duration::from_secs(1);
+const CLOCK_TOLERANCE_MS: u64 = 500;
+/// A due timer that somebody else holds is looked for again so much later, or at the next poll: whoever holds it fires it, as a
+/// rule, and its run is to be claimed then.
+const HELD_FOR: Duration = Duration::from_secs(1);
 /// Timers fired in one transaction.
 const SWEEP_BATCH_MAX: usize = 1_000;
 
@@ -42,10 +57,16 @@ pub(crate) struct Node {
     pub(crate) board: Arc<Board>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) drivers: Drivers,
+    /// Says that schedules changed here.
+    pub(crate) schedules: Arc<Changes>,
     /// How long the lease lasts without a renewal.
     pub(crate) lease: Duration,
     /// How often to look for what nobody gave notice of.
     pub(crate) poll: Duration,
+    /// How often to look for it while nothing is driven and all is well.
+    pub(crate) rest: Duration,
+    /// Nobody else can have the store: everything is given notice of.
+    pub(crate) sole: bool,
     /// How long nobody may offer a version before its runs park.
     pub(crate) version_grace: Duration,
     /// How long runs that have ended are kept; for ever if nobody said how long.
@@ -115,6 +136,12 @@ struct Agenda {
     announce: Duration,
     park: Duration,
     retain: Duration,
+    /// However idle, everything is looked after then.
+    thorough: Duration,
+    /// Clocks were set: what is due when is not known any more.
+    set: bool,
+    /// None while only a start or the end of a run can let another begin.
+    admit: Option<Duration>,
 }
 
 impl Node {
@@ -139,7 +166,9 @@ impl Node {
     async fn work(mut self) {
         let mut claims = Claims::new(self.time.host().random());
         let mut agenda = self.first_agenda();
+        let mut schedules = Schedules::new(self.after(Duration::ZERO));
         let mut lease = self.board.lease();
+        let mut told = false;
         loop {
             let stage = self.stage();
             if stage == Stage::Stopped {
@@ -152,24 +181,36 @@ impl Node {
             let now = self.time.host().elapsed();
             self.look_after_versions(now, &mut agenda).await;
             let polled = now >= agenda.poll;
-            if polled || self.board.next_due().is_some_and(|due| self.time.instant(due) <= now) {
-                self.fire_timers().await;
-            }
-            if polled {
-                agenda.poll = self.after(self.poll);
+            let look = self.look_ahead(now, told, &mut agenda, &claims).await;
+            let (mut well, mut runs) = (look.well, look.runs);
+            if look.timers || self.board.next_due().is_some_and(|due| self.time.instant(due) <= now) {
+                well &= self.fire_timers().await;
             }
             self.look_after_ended(now, &mut agenda).await;
+            if stage == Stage::Running {
+                if std::mem::take(&mut agenda.set) {
+                    schedules.look_now();
+                }
+                // Before claiming: what they start is claimed at once.
+                runs |= self.look_after_schedules(now, &mut schedules).await;
+                self.look_after_held(now, look.held, &mut agenda).await;
+            }
             if let Some(lease) = lease {
                 // Before claiming: a run that is woken and ends its turn meanwhile is found by one or the other.
-                self.look_for_wakes(lease).await;
-                if stage == Stage::Running {
-                    self.claim_what_may_begin(lease, &mut claims, polled).await;
+                well &= self.look_for_wakes(lease).await;
+                if stage == Stage::Running && runs {
+                    well &= self.claim_what_may_begin(lease, &mut claims, polled).await;
                 }
+            }
+            let resting = well && self.board.driven() == 0;
+            if polled || !resting {
+                let next = self.after(if resting { self.rest } else { self.poll });
+                agenda.poll = if polled { next } else { agenda.poll.min(next) };
             }
             if stage != Stage::Running {
                 claims.clear(&self.board);
             }
-            self.wait(&agenda, claims.ask_at()).await;
+            told = self.wait(&mut agenda, claims.ask_at(), &mut schedules).await;
         }
         self.give_back(&mut claims.surplus).await;
     }
@@ -182,10 +223,13 @@ impl Node {
         Agenda {
             poll: self.after(Duration::ZERO),
             // Soon enough for whoever looks for silence, and not in the way of what is to be driven first.
-            announce: self.after(self.poll.min(self.version_grace / 10)),
+            announce: self.after(if self.sole { self.version_grace } else { self.poll.min(self.version_grace / 10) }),
             // Not at once: after all nodes were down, those with other versions need time to come up too.
             park: self.after(self.version_grace),
             retain: self.after(self.retention_period()),
+            thorough: self.after(Duration::ZERO),
+            set: false,
+            admit: None,
         }
     }
 
@@ -193,24 +237,48 @@ impl Node {
         self.time.host().elapsed() + duration
     }
 
-    /// Waits until there is something to look after.
-    async fn wait(&mut self, agenda: &Agenda, suspects: Option<Duration>) {
+    /// Waits until there is something to look after; whether somebody gave notice of it.
+    async fn wait(&mut self, agenda: &mut Agenda, suspects: Option<Duration>, schedules: &mut Schedules) -> bool {
         let due = self.board.next_due().map(|due| self.time.instant(due));
-        let Agenda { poll, announce, park, retain } = *agenda;
-        let until = [due, suspects].into_iter().flatten().fold(poll.min(announce).min(park).min(retain), Duration::min);
-        let sleep = self.time.host().sleep_until(until);
-        let board = Arc::clone(&self.board);
-        let noticed = std::pin::pin!(board.noticed());
-        let stopped = std::pin::pin!(self.stage.changed().map(drop));
-        match select(select(sleep, noticed), stopped).await {
-            Either::Left(_) | Either::Right(_) => {}
+        let Agenda { poll, announce, park, retain, thorough: _, set: _, admit } = *agenda;
+        let running = *self.stage.borrow() == Stage::Running;
+        let look_at = running.then(|| schedules.look_at());
+        let until = [due, suspects, look_at, admit.filter(|_| running)]
+            .into_iter()
+            .flatten()
+            .fold(poll.min(announce).min(park).min(retain), Duration::min);
+        let (host, board) = (Arc::clone(self.time.host()), Arc::clone(&self.board));
+        let set = self.sole.then(|| clocks_are_set(Arc::clone(&host)));
+        let set = pin!(OptionFuture::from(set).then(|set| async move {
+            if set.is_none() {
+                std::future::pending().await
+            }
+        }));
+        let noticed = pin!(board.noticed());
+        let stopped = pin!(self.stage.changed().map(drop));
+        let ended = pin!(schedules.ended());
+        let quiet = select(select(select(host.sleep_until(until), noticed), ended), stopped);
+        match select(quiet, set).await {
+            Either::Left((Either::Left((Either::Left((Either::Left(_), _)), _)), _)) => false,
+            Either::Left(_) => true,
+            // Whatever is due by the store's clock is not known any more.
+            Either::Right(_) => {
+                agenda.poll = Duration::ZERO;
+                agenda.set = true;
+                self.board.somebody_has_tasks();
+                true
+            }
         }
     }
 
-    /// Fires what is due. Early calls do nothing: the store compares with its own clock.
-    async fn fire_timers(&self) {
-        if let Err(error) = self.sweep().await {
-            tracing::warn!(%error, "due timers could not be fired; they are looked for again");
+    /// Fires what is due; whether the store answered. Early calls do nothing: the store compares with its own clock.
+    async fn fire_timers(&self) -> bool {
+        match self.sweep().await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "due timers could not be fired; they are looked for again");
+                false
+            }
         }
     }
 
@@ -221,26 +289,46 @@ impl Node {
             // If it fails, what is due is looked for at the next poll: at once would be again and again.
             let swept = self.store.sweep(SWEEP_BATCH_MAX).await?;
             self.time.observe(asked, swept.now);
+            meters::fired(swept.fired, swept.late);
             if let Some(next) = swept.next_due {
-                self.board.remember_due(next);
+                // One that is due and was left is held by somebody else for now: at once would be again and again.
+                let later = swept.now + self.poll.min(HELD_FOR);
+                self.board.remember_due(if next <= swept.now && !swept.more { later } else { next });
             }
-            if !swept.more {
+            if !swept.more || swept.fired == 0 {
                 return Ok(());
             }
         }
     }
 
-    async fn look_for_wakes(&self, lease: LeaseId) {
+    /// Whether the store answered.
+    async fn look_for_wakes(&self, lease: LeaseId) -> bool {
         if self.board.driven() == 0 {
-            return;
+            return true;
         }
         match self.store.wakes(lease, CLAIM_BATCH_MAX).await {
             Ok(runs) => {
                 for run in runs {
                     self.drivers.send(&run.clone(), Command::Woken(run));
                 }
+                true
             }
-            Err(error) => tracing::warn!(%error, "wakes could not be looked for; they are looked for again"),
+            Err(error) => {
+                tracing::warn!(%error, "wakes could not be looked for; they are looked for again");
+                false
+            }
+        }
+    }
+}
+
+/// Completes when the clock on the wall has gone otherwise than time: somebody set it, or the machine slept.
+async fn clocks_are_set(host: Arc<dyn Host>) {
+    let offset = |host: &dyn Host| host.wall().as_millis().saturating_sub(millis(host.elapsed()));
+    let before = offset(&*host);
+    loop {
+        host.sleep_until(host.elapsed() + CLOCK_CHECK).await;
+        if offset(&*host).abs_diff(before) > CLOCK_TOLERANCE_MS {
+            return;
         }
     }
 }

@@ -1,46 +1,173 @@
-//! The workflows an engine knows, by name and version.
+//! The workflows an engine knows, by name and version, in whatever style they are written.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use outlast_core::id::{Version, WorkflowName};
+use outlast_core::commit::Snapshot;
+use outlast_core::id::{Namespace, Revision, Version, WorkflowName};
 use outlast_core::program::Program;
 use outlast_store::Serves;
 use tokio::runtime::Handle;
 
 use crate::client::EngineError;
-use crate::code::{CodeProgram, Registered, RunInfo};
+use crate::code::{Registered, RunInfo};
 use crate::drive::{Identity, Settings, Transactions};
 
-/// The workflows an engine knows.
-#[derive(Clone, Default)]
+/// One version of a workflow, whatever it is written in.
+pub(crate) trait Definition: Send + Sync {
+    /// A program that was told nothing yet.
+    fn program(&self, about: About, input: Bytes) -> Box<dyn Program>;
+
+    /// The flow that it is, if it is one.
+    #[cfg(feature = "flow")]
+    fn flow(&self) -> Option<&outlast_flow::Flow> {
+        None
+    }
+
+    /// What its snapshots are kept under; none if its programs make none.
+    fn snapshots(&self) -> Option<&str> {
+        None
+    }
+
+    /// A program that goes on from a snapshot one of its programs made; or why it cannot.
+    fn restore(&self, about: About, _snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
+        Err(format!("the programs of {} make none", about.info.workflow))
+    }
+}
+
+/// What a program is told about its run, and given.
+pub(crate) struct About {
+    pub(crate) info: RunInfo,
+    /// Where the bodies of code run.
+    pub(crate) runtime: Option<Handle>,
+    #[cfg_attr(not(any(feature = "script", feature = "flow")), expect(dead_code, reason = "for texts"))]
+    pub(crate) settings: Arc<Settings>,
+}
+
+impl About {
+    pub(crate) fn new(
+        identity: &Identity,
+        settings: &Arc<Settings>,
+        transactions: &Transactions,
+        runtime: Option<Handle>,
+    ) -> About {
+        let (for_tokens, owner, generation) = (Arc::clone(settings), identity.run.clone(), identity.generation);
+        let info = RunInfo {
+            run: identity.run.clone(),
+            generation,
+            workflow: identity.workflow.clone(),
+            version: identity.version.clone(),
+            tokens: Arc::new(move |key| (for_tokens.token)(&owner, generation, key)),
+            transactions: transactions.clone(),
+        };
+        About { info, runtime, settings: Arc::clone(settings) }
+    }
+}
+
+/// The workflows an engine knows. Texts may come while it runs.
+#[derive(Default)]
 pub(crate) struct Registry {
-    workflows: BTreeMap<WorkflowName, Registered>,
+    workflows: RwLock<BTreeMap<WorkflowName, Known>>,
+    /// Up to which revision the texts of the store are known.
+    seen: AtomicU64,
+}
+
+/// What is known of a workflow.
+#[derive(Clone, Default)]
+struct Known {
+    /// What new runs begin with if it is code.
+    code: Option<Version>,
+    /// What new runs of a namespace begin with if it is text, and since which revision of the store's.
+    texts: BTreeMap<Namespace, (Revision, Version)>,
+    versions: BTreeMap<Version, Arc<dyn Definition>>,
+}
+
+impl Clone for Registry {
+    fn clone(&self) -> Registry {
+        Registry { workflows: RwLock::new(self.read().clone()), seen: AtomicU64::new(self.seen().0) }
+    }
 }
 
 impl Registry {
-    /// Adds a workflow with all its versions; its name again if it is taken.
-    pub(crate) fn add(&mut self, workflow: Registered) -> Result<(), WorkflowName> {
-        if self.workflows.contains_key(&workflow.name) {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<WorkflowName, Known>> {
+        self.workflows.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to which revision the texts of the store are known.
+    pub(crate) fn seen(&self) -> Revision {
+        Revision(self.seen.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn see(&self, revision: Revision) {
+        self.seen.fetch_max(revision.0, Ordering::AcqRel);
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<WorkflowName, Known>> {
+        self.workflows.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a workflow that is code with all its versions; its name again if it is taken.
+    pub(crate) fn add(&self, workflow: Registered) -> Result<(), WorkflowName> {
+        let mut workflows = self.write();
+        if workflows.contains_key(&workflow.name) {
             return Err(workflow.name);
         }
-        self.workflows.insert(workflow.name.clone(), workflow);
+        let versions = workflow.versions.into_iter();
+        let versions = versions.map(|(version, code)| (version, Arc::new(code) as Arc<dyn Definition>));
+        let known = Known { code: Some(workflow.newest), texts: BTreeMap::new(), versions: versions.collect() };
+        workflows.insert(workflow.name, known);
         Ok(())
     }
 
+    /// Adds a version of a workflow that is text. What new runs begin with stays as it is.
+    pub(crate) fn put(&self, workflow: &WorkflowName, version: &Version, definition: Arc<dyn Definition>) {
+        let mut workflows = self.write();
+        let known = workflows.entry(workflow.clone()).or_default();
+        known.versions.entry(version.clone()).or_insert(definition);
+    }
+
+    /// From now on new runs of a namespace begin with this version, unless a newer revision says otherwise.
+    pub(crate) fn set_current(
+        &self,
+        namespace: &Namespace,
+        workflow: &WorkflowName,
+        (revision, version): (Revision, &Version),
+    ) {
+        // Also one that cannot be run here: what new runs begin with does not depend on who is asked.
+        let mut workflows = self.write();
+        let known = workflows.entry(workflow.clone()).or_default();
+        let current = known.texts.entry(namespace.clone()).or_insert_with(|| (revision, version.clone()));
+        if current.0 <= revision {
+            *current = (revision, version.clone());
+        }
+    }
+
+    /// Whether the workflow is known here at all.
+    pub(crate) fn has(&self, workflow: &WorkflowName) -> bool {
+        self.read().contains_key(workflow)
+    }
+
+    /// Whether the workflow is code here.
+    pub(crate) fn is_code(&self, workflow: &WorkflowName) -> bool {
+        self.read().get(workflow).is_some_and(|known| known.code.is_some())
+    }
+
     /// The version a new run gets.
-    pub(crate) fn newest(&self, workflow: &WorkflowName) -> Option<Version> {
-        self.workflows.get(workflow).map(|workflow| workflow.newest.clone())
+    pub(crate) fn newest(&self, namespace: &Namespace, workflow: &WorkflowName) -> Option<Version> {
+        let workflows = self.read();
+        let known = workflows.get(workflow)?;
+        known.code.clone().or_else(|| known.texts.get(namespace).map(|(_, version)| version.clone()))
     }
 
     pub(crate) fn knows(&self, workflow: &WorkflowName, version: &Version) -> bool {
-        self.workflows.get(workflow).is_some_and(|workflow| workflow.versions.contains_key(version))
+        self.read().get(workflow).is_some_and(|workflow| workflow.versions.contains_key(version))
     }
 
     /// Refuses a version that a workflow does not have here. A workflow that nobody here knows may be known elsewhere.
     pub(crate) fn check(&self, workflow: &WorkflowName, version: &Version) -> Result<(), EngineError> {
-        if !self.workflows.contains_key(workflow) || self.knows(workflow, version) {
+        if !self.read().contains_key(workflow) || self.knows(workflow, version) {
             return Ok(());
         }
         Err(EngineError::VersionMismatch { workflow: workflow.to_string(), version: version.to_string() })
@@ -53,39 +180,22 @@ impl Registry {
 
     /// Every workflow with every version.
     pub(crate) fn offers(&self) -> Vec<(WorkflowName, Version)> {
-        let all = self
-            .workflows
+        let workflows = self.read();
+        let all = workflows
             .iter()
             .flat_map(|(name, workflow)| workflow.versions.keys().map(move |version| (name.clone(), version.clone())));
         all.collect()
     }
 
-    /// A fresh program for a run; or why there is none, and what to do.
-    pub(crate) fn program(
-        &self,
-        identity: &Identity,
-        input: Bytes,
-        settings: &Arc<Settings>,
-        transactions: &Transactions,
-        runtime: Option<Handle>,
-    ) -> Result<Box<dyn Program>, String> {
-        let Identity { run, generation, workflow, version, .. } = identity;
-        let definition = self.workflows.get(workflow).and_then(|workflow| workflow.versions.get(version));
-        let Some(definition) = definition else {
-            return Err(format!(
-                "workflow_version_mismatch: the run began with {workflow} version {version}, which is not registered here; \
-                 register it as a previous version, deploy, and unpark the run"
-            ));
-        };
-        let (settings, owner, generation) = (Arc::clone(settings), run.clone(), *generation);
-        let info = RunInfo {
-            run: run.clone(),
-            generation,
-            workflow: workflow.clone(),
-            version: version.clone(),
-            tokens: Arc::new(move |key| (settings.token)(&owner, generation, key)),
-            transactions: transactions.clone(),
-        };
-        Ok(Box::new(CodeProgram::new(definition, info, input, runtime)))
+    pub(crate) fn definition(&self, workflow: &WorkflowName, version: &Version) -> Option<Arc<dyn Definition>> {
+        self.read().get(workflow)?.versions.get(version).cloned()
     }
+}
+
+/// Why a run cannot go on here, and what to do.
+pub(crate) fn unknown_version(workflow: &WorkflowName, version: &Version) -> String {
+    format!(
+        "workflow_version_mismatch: the run began with {workflow} version {version}, which is not registered here; register \
+         it as a previous version (or define the text it was), deploy, and unpark the run"
+    )
 }

@@ -12,6 +12,27 @@ impl Secret {
         Secret(secret)
     }
 
+    /// A text that only this database can have made, and that it can read again.
+    pub(crate) fn seal(&self, content: &[u8]) -> String {
+        let content = hex(content);
+        let seal = hex(&self.mac(&content).finalize().into_bytes());
+        format!("{content}.{seal}")
+    }
+
+    /// What was sealed; none if this database did not seal it, or somebody changed it.
+    pub(crate) fn open(&self, sealed: &str) -> Option<Vec<u8>> {
+        let (content, seal) = sealed.split_once('.')?;
+        self.mac(content).verify_slice(&unhex(seal)?).ok()?;
+        unhex(content)
+    }
+
+    /// One line break, where the text of a callback has three: none is the other's.
+    fn mac(&self, content: &str) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a MAC takes a key of any length");
+        mac.update(format!("sealed\n{content}").as_bytes());
+        mac
+    }
+
     /// The token of a callback. Not stored in the journal: it is made again when it is needed.
     pub(crate) fn token(&self, run: &RunKey, generation: Generation, key: &Key) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a MAC takes a key of any length");
@@ -28,6 +49,20 @@ pub(crate) fn digest(text: &str) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    let digit = |letter: u8| match letter {
+        b'0'..=b'9' => Some(letter - b'0'),
+        b'a'..=b'f' => Some(letter - b'a' + 10),
+        _ => None,
+    };
+    let byte = |pair: &[u8]| match *pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    };
+    pairs.map(byte).collect()
 }
 
 #[cfg(test)]

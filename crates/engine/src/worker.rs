@@ -8,7 +8,11 @@ mod attempt;
 mod context;
 mod handler;
 mod held;
+mod judge;
 mod policy;
+mod registry;
+pub(crate) mod resume;
+mod ticket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +22,22 @@ use futures_util::future::{Either, join, select};
 use outlast_core::commit::{Delivery, TaskOutcome};
 use outlast_core::id::{ClaimId, WorkerId};
 use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
-use outlast_store::{ClaimTasks, ClaimedTask, Store};
+use outlast_store::{ClaimTasks, ClaimedTask, Sighting, Store};
 use tokio::sync::{mpsc, watch};
 
 use crate::board::Board;
 use crate::host::Time;
-use crate::node::Stage;
+use crate::meters;
+use crate::node::{Node, Stage};
 use attempt::{Attempt, Ended};
 pub use context::TaskContext;
 pub use handler::Handler;
 pub(crate) use handler::{Handlers, Refused};
 use held::Held;
-pub(crate) use policy::{TaskPolicy, part, task_id};
+pub(crate) use judge::{Begun, Judge, begin};
+pub(crate) use policy::{TaskPolicy, idempotency_key, part, task_id};
+pub(crate) use registry::{About, Seen};
+pub(crate) use ticket::Ticket;
 
 /// The queue of tasks that name none.
 pub(crate) const DEFAULT_QUEUE: &str = "default";
@@ -37,6 +45,8 @@ pub(crate) const DEFAULT_QUEUE: &str = "default";
 /// What a worker is made from.
 pub(crate) struct Worker {
     pub(crate) id: WorkerId,
+    /// Delivers what came of tasks, and drives what that made ready.
+    pub(crate) node: Node,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) time: Arc<Time>,
     pub(crate) board: Arc<Board>,
@@ -65,9 +75,13 @@ struct Desk {
     hungry: bool,
     /// Names the next claim. A claim whose answer was lost is made again under the same name.
     claim: u64,
+    /// Names the next claim of runs.
+    runs_claim: u64,
     /// When to look for tasks without notice, and when to show signs of life, by the host's clock.
     poll: Duration,
     beat: Duration,
+    /// When it was noted that it works; none before that.
+    noted: Option<Duration>,
 }
 
 impl Worker {
@@ -82,8 +96,10 @@ impl Worker {
             outcomes: Vec::new(),
             hungry: true,
             claim: u64::try_from(self.time.host().random() >> 66).unwrap_or(1),
-            poll: self.after(self.poll),
+            runs_claim: u64::try_from(self.time.host().random() >> 66).unwrap_or(1),
+            poll: self.after(Duration::ZERO),
             beat: self.after(self.lease / 3),
+            noted: None,
         };
         loop {
             let stage = self.stage();
@@ -93,7 +109,8 @@ impl Worker {
                 break;
             }
             self.look_at_the_clock(&mut desk).await;
-            let (reported, claimed) = join(self.report(&desk.outcomes), self.claim(&desk, stage)).await;
+            desk.runs_claim = desk.runs_claim.wrapping_add(1);
+            let (reported, claimed) = join(self.report(&desk), self.claim(&desk, stage)).await;
             if reported {
                 desk.outcomes.clear();
             }
@@ -104,6 +121,9 @@ impl Worker {
             self.wait(&mut desk, reported).await;
         }
         self.give_back(&mut desk).await;
+        if let Err(error) = self.store.forget_worker(None, self.id.clone()).await {
+            tracing::debug!(%error, "that a worker ends could not be noted; it is forgotten when it was silent for long");
+        }
     }
 
     fn stage(&mut self) -> Stage {
@@ -122,6 +142,7 @@ impl Worker {
             if let TaskOutcome::Retry { at, .. } = &ended.outcome {
                 self.board.task_due(*at);
             }
+            meters::task_ended(&ended.outcome);
             desk.outcomes.push(delivery(&task, ended.outcome));
         }
     }
@@ -129,13 +150,8 @@ impl Worker {
     /// Signs of life, when it is time, or when somebody no longer wants a task or wants its progress shown.
     async fn look_at_the_clock(&self, desk: &mut Desk) {
         let now = self.time.host().elapsed();
-        if now >= desk.poll {
-            desk.hungry = true;
-            desk.poll = self.after(self.poll);
-        }
-        if self.board.task_due_at().is_some_and(|due| self.time.instant(due) <= now) {
-            self.board.clear_task_due();
-            desk.hungry = true;
+        if now >= desk.poll || self.board.task_due_at().is_some_and(|due| self.time.instant(due) <= now) {
+            self.look_ahead(desk).await;
         }
         let all = now >= desk.beat || self.board.take_tasks_cancelled();
         if all {
@@ -144,14 +160,54 @@ impl Worker {
         desk.held.beat(&*self.store, &self.time, self.lease, all).await;
     }
 
+    /// One question instead of a claim: what is there to be claimed, and if nothing, when.
+    async fn look_ahead(&self, desk: &mut Desk) {
+        self.note(desk).await;
+        self.board.clear_task_due();
+        let asked = self.time.asked();
+        match self.store.outlook(self.handlers.queues()).await {
+            Ok(outlook) => {
+                self.time.observe(asked, outlook.now);
+                desk.hungry |= outlook.task.is_some_and(|at| at <= outlook.now);
+                let later = outlook.task.filter(|at| *at > outlook.now);
+                later.into_iter().for_each(|at| self.board.remember_task_due(at));
+                desk.poll = self.after(self.node.rest);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the store could not be asked for tasks; it is asked again");
+                desk.hungry = true;
+                desk.poll = self.after(self.poll);
+            }
+        }
+    }
+
+    /// Notes that it works, now and then. Between that its node's lease says that it is there.
+    async fn note(&self, desk: &mut Desk) {
+        let now = self.time.host().elapsed();
+        if desk.noted.is_some_and(|noted| now < noted + NOTE_PERIOD) {
+            return;
+        }
+        let about = About {
+            host: None,
+            queues: self.handlers.queues().iter().map(ToString::to_string).collect(),
+            tasks: self.handlers.names().map(ToString::to_string).collect(),
+            tasks_max: self.tasks_max as u64,
+            lease_ms: u64::try_from(self.node.lease.as_millis()).ok(),
+        };
+        let (worker, about) = (self.id.clone(), Some(about.encode()));
+        let sighting = Sighting { namespace: None, worker, about, arrived: desk.noted.is_none() };
+        match self.store.see_worker(sighting).await {
+            Ok(()) => desk.noted = Some(now),
+            Err(error) => tracing::debug!(%error, "that a worker is there could not be noted; it is noted later"),
+        }
+    }
+
     /// Whether there is nothing left to report.
-    async fn report(&self, outcomes: &[Delivery]) -> bool {
-        if outcomes.is_empty() {
+    async fn report(&self, desk: &Desk) -> bool {
+        if desk.outcomes.is_empty() {
             return true;
         }
-        let answers = self.store.deliver(outcomes.to_vec()).await;
-        // Runs may have been woken, whatever was answered.
-        self.board.somebody_woken();
+        let answers = self.node.deliver(desk.outcomes.clone(), ClaimId(desk.runs_claim)).await;
         let failed = answers.iter().find_map(|answer| answer.as_ref().err().filter(|error| error.is_retryable()));
         match failed {
             Some(error) => {
@@ -182,6 +238,7 @@ impl Worker {
             let claim = ClaimTasks {
                 worker: self.id.clone(),
                 id: ClaimId(desk.claim.wrapping_add(u64::try_from(number).unwrap_or(0))),
+                namespace: None,
                 queues: order.queues,
                 names: order.names,
                 lease: self.lease,
@@ -193,6 +250,7 @@ impl Worker {
                     if let Some(task) = claimed.first() {
                         self.time.observe(asked, task.now);
                     }
+                    meters::tasks_claimed(claimed.len());
                     room = room.saturating_sub(claimed.len());
                     tasks.extend(claimed);
                 }
@@ -212,12 +270,16 @@ impl Worker {
         // With room left there is nothing more to claim until somebody gives notice.
         desk.hungry = desk.hungry && !tasks.is_empty() && desk.held.len() + tasks.len() < self.tasks_max;
         for task in tasks {
-            let policy = TaskPolicy::decode(task.meta.as_deref());
-            if task.attempt > policy.attempts_max() {
-                let outcome = TaskOutcome::Failed { error: policy.used_up(&task) };
-                desk.outcomes.push(delivery(&task, outcome));
-                continue;
-            }
+            let policy = match judge::begin(&task, &self.limits, self.time.now()) {
+                Begun::Attempt(policy) => policy,
+                Begun::Over(outcome) => {
+                    if let TaskOutcome::Retry { at, .. } = &outcome {
+                        self.board.task_due(*at);
+                    }
+                    desk.outcomes.push(delivery(&task, outcome));
+                    continue;
+                }
+            };
             let Some(handler) = self.handlers.get(&task.name) else {
                 // Not asked for; somebody else has it.
                 desk.outcomes.push(delivery(&task, TaskOutcome::GivenBack));
@@ -269,10 +331,12 @@ impl Worker {
         for task in desk.held.stop_all() {
             desk.outcomes.push(delivery(&task, TaskOutcome::GivenBack));
         }
-        self.report(&desk.outcomes).await;
+        self.report(desk).await;
     }
 }
 
+/// How often a process notes that it works. Well within the day after which the silent are forgotten.
+const NOTE_PERIOD: Duration = Duration::from_secs(60 * 60);
 /// How long to wait before results are sent again.
 const RETRY: Duration = Duration::from_millis(100);
 

@@ -203,3 +203,71 @@ fn a_web_application_is_killed_and_its_orders_go_on() {
     assert!(app.status("o-1").contains("shipped under default/o-1/0/ship"), "{}", app.status("o-1"));
     assert_eq!(app.ask("POST", "/orders/o-1/payments/p-3", "40").0, 409, "it is over");
 }
+
+/// Runs a script with the example `wf`; its exit code, what it prints, and what it complains about.
+#[cfg(feature = "script")]
+fn wf(files: &[(&str, &str)], args: &[&str]) -> (Option<i32>, String, String) {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let mut command = Command::new(example("wf"));
+    for arg in args {
+        let file = dir.path().join(arg);
+        if file.exists() {
+            command.arg(file)
+        } else {
+            command.arg(arg)
+        };
+    }
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().trim_end().to_owned();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+#[cfg(feature = "script")]
+fn wf_runs_a_script_and_prints_what_it_returns() {
+    let script = "workflow greet(inputs) {\n  await Task.run(\"noop\")\n  await Task.run(\"log\", { message: \"hi\" })\n  \
+                  return `Hello, ${inputs.name}!`\n}\n";
+    let (code, printed, complained) = wf(&[("greet.wf", script)], &["greet.wf", "--input", r#"{"name":"Ada"}"#]);
+    assert_eq!((code, printed.as_str()), (Some(0), r#"{"output":"Hello, Ada!","status":"completed"}"#), "{complained}");
+}
+
+#[test]
+#[cfg(feature = "script")]
+fn wf_runs_the_commands_beside_the_script() {
+    let config = "[tasks.echo]\ncommand = [\"cat\"]\n";
+    let files = [
+        ("outlast.toml", config),
+        ("sum.wf", "return (await Task.all([1, 2].map(n => Task.run(\"echo\", n)))).join()"),
+    ];
+    let (code, printed, complained) = wf(&files, &["sum.wf"]);
+    assert_eq!((code, printed.as_str()), (Some(0), r#"{"output":"1,2","status":"completed"}"#), "{complained}");
+}
+
+#[test]
+#[cfg(feature = "script")]
+fn wf_says_what_went_wrong() {
+    let (code, printed, _) = wf(&[("a.wf", "throw new Error(\"no\", { code: \"odd\", data: [1] })")], &["a.wf"]);
+    assert_eq!(code, Some(5));
+    let told: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&told["status"], &told["error"]["code"]), (&"failed".into(), &"odd".into()));
+    assert_eq!(told["error"]["data"], serde_json::json!([1]));
+
+    let (code, printed, _) = wf(&[("a.wf", "return await Task.run(\"nobody_does_this\")")], &["a.wf"]);
+    assert_eq!(code, Some(5), "{printed}");
+    let told: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(told["error"]["code"], "unknown_task");
+    assert!(told["error"]["message"].as_str().unwrap().contains("[tasks.nobody_does_this]"), "{printed}");
+
+    let (code, printed, complained) = wf(&[("a.wf", "const total = 1\nreturn totl")], &["a.wf"]);
+    assert_eq!((code, printed.as_str()), (Some(1), ""));
+    assert!(complained.contains("a.wf:2:8") && complained.contains("did you mean `total`?"), "{complained}");
+
+    let (code, _, complained) = wf(&[("a.wf", "return 1")], &["a.wf", "--input", "{"]);
+    assert_eq!(code, Some(2));
+    assert!(complained.contains("--input is not JSON") && complained.contains("usage: wf FILE"), "{complained}");
+    assert_eq!(wf(&[], &[]).0, Some(2));
+    assert_eq!(wf(&[], &["missing.wf"]).0, Some(1));
+}

@@ -92,6 +92,7 @@ async fn many_runs_transfer_at_once_and_every_transfer_counts_once() {
     assert_eq!(bank.number("SELECT balance FROM account WHERE id = 'ben'").await, 100);
     assert_eq!(bank.number("SELECT count(DISTINCT entry) FROM ledger").await, 20);
     assert_eq!(bank.number("SELECT count(*) FROM ledger").await, 20);
+    assert_eq!(engine.doctor().await.unwrap().findings, [], "the doctor has found something");
     engine.shutdown().await;
     bank.end().await;
 }
@@ -135,6 +136,7 @@ async fn a_cancel_lets_a_transaction_that_has_begun_end_first() {
     assert!(matches!(journal[0], Event::StepFinished { .. }), "{journal:?}");
     assert!(succeeded.load(Ordering::SeqCst), "the workflow saw what the journal says");
     assert_eq!(bank.number("SELECT count(*) FROM ledger").await, 1);
+    assert_eq!(engine.doctor().await.unwrap().findings, [], "the doctor has found something");
     engine.shutdown().await;
     bank.end().await;
 }

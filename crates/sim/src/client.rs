@@ -1,5 +1,8 @@
 //! Clients: they do what the case says through an engine that drives nothing, and write down what they were told.
 
+mod guests;
+mod schedules;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,12 +11,14 @@ use std::sync::Arc;
 use outlast::testing::World;
 use outlast::{Awaited, Delivered, Engine, EngineError, Failure, Forked, Reissued, RunHandle};
 use outlast_core::commit::WaitKind;
+use outlast_store::TaskState;
 use serde_json::{Value, json};
 
 use crate::case::{Act, Case, run_id};
-use crate::interpret::{Input, WORKFLOW};
+use crate::interpret::{Input, WORKFLOW, enqueue};
 use crate::ledger::{Asked, Ledger, Told};
 use crate::tally::count;
+use crate::tree::Errand;
 
 /// Who talks to the engine.
 #[derive(Clone)]
@@ -42,9 +47,38 @@ impl Client {
         }
     }
 
+    /// Queues a task that no run waits for.
+    async fn enqueue(&self, id: &str, errand: &Errand) {
+        self.ledger.queues(id);
+        if enqueue(&self.engine, id, errand).await.is_ok() {
+            self.ledger.queued(id);
+        }
+    }
+
+    /// Queues a task again that failed for good, or removes it; whether there was one.
+    async fn look_after_dead(&self, nth: u64, retry: bool) -> bool {
+        let dead = self.engine.tasks().state(TaskState::Dead).page_size(1_000).await;
+        let dead = dead.map_or_else(|_| Vec::new(), |page| page.tasks);
+        let Some(nth) = nth.checked_rem(dead.len() as u64) else { return false };
+        let id = dead[usize::try_from(nth).unwrap_or(0)].id.as_str();
+        // Somebody else may have been first, or nobody was heard: what became of it the watch sees.
+        let _ = if retry { self.engine.retry_task(id).await } else { self.engine.discard_task(id).await };
+        true
+    }
+
     /// Does one thing; whether there was something to be asked.
     async fn try_to(&self, case: &Case, number: usize, act: &Act) -> bool {
-        let own = run_id(act.run());
+        let Some(own) = act.run().map(run_id) else {
+            if let Act::Enqueue { id, errand } = act {
+                self.enqueue(id, errand).await;
+                return true;
+            }
+            return match act {
+                Act::Guest { guest, what } => self.act_on_guest(case, number, *guest, *what).await,
+                Act::Dead { nth, retry } => self.look_after_dead(*nth, *retry).await,
+                act => self.act_on_schedule(case, act).await,
+            };
+        };
         let (id, act) = match act {
             Act::Below { nth, what, .. } => {
                 let below = self.below(&own).await;
@@ -55,8 +89,17 @@ impl Client {
         };
         let Ok(run) = self.engine.run(&id) else { return false };
         match act {
-            // It is not nested.
-            Act::Below { .. } => return false,
+            // It is not nested, and not of a run.
+            Act::Below { .. }
+            | Act::Enqueue { .. }
+            | Act::PutSchedule { .. }
+            | Act::PauseSchedule(_)
+            | Act::ResumeSchedule(_)
+            | Act::TriggerSchedule(_)
+            | Act::BackfillSchedule { .. }
+            | Act::RemoveSchedule(_)
+            | Act::Guest { .. }
+            | Act::Dead { .. } => return false,
             Act::Start(place) => self.start(case, *place).await,
             // Under an id that nobody has it would be the first.
             Act::StartOther(_) if !self.has_started(&id) => return false,

@@ -1,25 +1,26 @@
 //! The processes of a case.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::testing::{Process, World};
 use outlast::{Engine, Outlast};
-use outlast_core::id::{Namespace, NodeId, RunKey};
+use outlast_core::id::{Index, Namespace, NodeId, RunId, RunKey};
 use outlast_store::Store;
 use outlast_store::faults::{Latency, Wakes};
 
-use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, Programs, run_id};
+use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, Programs, REMOVED, ROW, run_id};
 use crate::client::Client;
 use crate::generate::SIGNALS;
 use crate::ground::Ground;
-use crate::interpret::{Input, Outside, WORKFLOW, register_versions};
+use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions};
 use crate::ledger::Ledger;
+use crate::nemesis::begin;
 use crate::tally::count;
-use crate::tree::{Tree, Wait};
+use crate::tree::{Tree, Wait, Work};
 use crate::watch::Watch;
 
 /// How long a process that cannot start waits before it tries again.
@@ -37,6 +38,17 @@ pub(crate) fn beside() -> Namespace {
     Namespace::new("beside").expect("a name of a namespace")
 }
 
+/// A run there that has something to do, driven by the same processes, and that nobody disturbs on purpose.
+pub(crate) const NEIGHBOUR: &str = "neighbour";
+/// How often to look whether it has ended, at most, once trouble is over.
+const NEIGHBOUR_LOOKS_MAX: u32 = 900;
+
+/// What it does.
+fn neighbourly() -> Tree {
+    let step = |takes| Tree::Step(Work { attempts: 1, takes: Some(takes), ..Work::default() });
+    Tree::Seq(vec![step(0), Tree::Sleep(4_000), step(300), Tree::Sleep(9_000), step(0)])
+}
+
 /// Engines on one store, in one world.
 pub(crate) struct Cluster {
     pub(crate) world: Rc<World>,
@@ -47,8 +59,13 @@ pub(crate) struct Cluster {
     /// The driving ones, and the client's behind them.
     places: RefCell<Vec<Place>>,
     landed: RefCell<BTreeMap<&'static str, u64>>,
-    /// What became of calls of processes that are gone.
+    /// What became of calls of processes that are gone, by kind and by the call's name.
     gone: RefCell<BTreeMap<&'static str, u64>>,
+    gone_by_call: RefCell<BTreeMap<&'static str, u64>>,
+    /// How many acts and faults are not over.
+    pub(crate) left: Cell<usize>,
+    /// Faults of first calls that are over, by their place in the case; all of them are when trouble is.
+    pub(crate) early: RefCell<BTreeSet<usize>>,
     /// How many full disks there are at once.
     full: Cell<u32>,
     /// How far back the store's clock was set, in all.
@@ -60,14 +77,32 @@ struct Place {
     process: Process,
     engine: Option<Engine>,
     name: String,
+    /// Which of the many that were ever started.
+    life: u64,
 }
 
 impl Cluster {
     pub(crate) fn new(world: Rc<World>, case: Rc<Case>, watch: Arc<Watch>, ground: Ground) -> Rc<Cluster> {
         let (ledger, places) = (Ledger::new(), RefCell::default());
-        let (landed, gone, full) = (RefCell::default(), RefCell::default(), Cell::default());
-        let (back, lives) = (Cell::default(), Cell::default());
-        Rc::new(Cluster { world, case, watch, ledger, ground, places, landed, gone, full, back, lives })
+        let (landed, gone, gone_by_call) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let (back, lives, left, full) = (Cell::default(), Cell::default(), Cell::default(), Cell::default());
+        let early = RefCell::default();
+        Rc::new(Cluster {
+            world,
+            case,
+            watch,
+            ledger,
+            ground,
+            places,
+            landed,
+            gone,
+            gone_by_call,
+            left,
+            early,
+            full,
+            back,
+            lives,
+        })
     }
 
     /// Starts every process, and the client's.
@@ -75,19 +110,33 @@ impl Cluster {
         for number in 0..self.case.options.processes {
             let place = self.place(number, format!("node-{number}"));
             self.places.borrow_mut().push(place);
+            begin(self, number);
             self.launch(number).await;
         }
         let client = self.place(self.case.options.processes, "client".to_owned());
-        let engine = self.builder(CLIENT, &client).without_loops();
-        let beside = self.builder(CLIENT, &client).without_loops().namespace(beside());
         self.places.borrow_mut().push(client);
-        // Nothing has gone wrong yet.
-        let engine = engine.start().await.expect("the client's engine starts");
+        begin(self, self.case.options.processes);
+        let engine = self.start_client(Namespace::default_namespace()).await;
         if self.case.options.beside {
-            self.start_beside(&beside.start().await.expect("the other client's engine starts")).await;
+            self.start_beside(&self.start_client(beside()).await).await;
         }
         let (ledger, world) = (Arc::clone(&self.ledger), Rc::clone(&self.world));
         Client { engine, ledger, world, acts: Rc::default(), seen: Rc::default() }
+    }
+
+    /// Starts the client's engine; again, if one of its first calls fails.
+    async fn start_client(&self, namespace: Namespace) -> Engine {
+        loop {
+            let builder = {
+                let places = self.places.borrow();
+                let client = places.last().expect("the client is the last one");
+                self.builder(CLIENT, client).without_loops().namespace(namespace.clone())
+            };
+            match builder.start().await {
+                Ok(engine) => return engine,
+                Err(_) => self.world.sleep(START_AGAIN).await,
+            }
+        }
     }
 
     /// Starts a run in the other namespace for each of the case, under the same id. It waits for what nobody sends there.
@@ -101,6 +150,23 @@ impl Cluster {
             let wait = Wait { name, number: false, aimed: false, timeout: None, or_fail: false };
             let start = engine.start(WORKFLOW, &Input::of(Tree::Wait(wait))).id(&run_id(place));
             start.await.expect("nothing has gone wrong yet");
+        }
+        let start = engine.start(WORKFLOW, &Input::of(neighbourly())).id(NEIGHBOUR);
+        start.await.expect("nothing has gone wrong yet");
+    }
+
+    /// Waits until the neighbour has come to its end, if there is one: nobody helps it.
+    pub(crate) async fn neighbour_ends(&self, store: &dyn Store) {
+        let Ok(id) = RunId::new(NEIGHBOUR) else { return };
+        for _ in 0..NEIGHBOUR_LOOKS_MAX {
+            let is_over = match store.get(RunKey::new(beside(), id.clone())).await {
+                Ok(view) => view.status.is_terminal(),
+                Err(_) => true,
+            };
+            if is_over {
+                return;
+            }
+            self.world.sleep(START_AGAIN).await;
         }
     }
 
@@ -120,7 +186,7 @@ impl Cluster {
             max: Duration::from_millis(self.case.options.latency),
         });
         process.faults().set_latency(latency);
-        Place { process, engine: None, name }
+        Place { process, engine: None, name, life }
     }
 
     fn builder(&self, number: usize, place: &Place) -> Outlast {
@@ -128,26 +194,33 @@ impl Cluster {
         let engine = place.process.engine();
         let engine = engine.lease(Duration::from_millis(options.lease)).poll(Duration::from_millis(options.poll));
         let engine = engine.runs_max(options.runs_max).node(NodeId::new(&place.name).expect("a name of a node"));
-        register_versions(engine, self.outside(self.ledger.of(&place.name)), options.versions_of(number))
+        let engine = match options.retention {
+            Some(age) => engine.retention(Duration::from_millis(age)),
+            None => engine,
+        };
+        let (outside, role) = (self.outside(self.ledger.of(&place.name)), options.role_of(number));
+        let engine = if role.works() { employ(engine, outside.clone()).tasks_max(options.tasks_max) } else { engine };
+        if role.drives() { register_versions(engine, outside, options.versions_of(number)) } else { engine }
     }
 
     /// What programs find outside.
     pub(crate) fn outside(&self, ledger: Arc<Ledger>) -> Outside {
         let enter = self.ground.books.as_ref().map(|books| books.enter.clone());
-        Outside::new(ledger, self.world.time(), enter)
+        Outside::new(ledger, self.world.time(), enter).at_once(self.case.options.pending_max)
     }
 
     /// Starts the engine of a process; as long as it takes, unless the process dies meanwhile.
     async fn launch(&self, number: usize) {
+        let life = self.places.borrow().get(number).map(|place| place.life);
+        let lives = |place: &&mut Place| Some(place.life) == life && !place.process.has_crashed();
         loop {
-            let builder = {
-                let places = self.places.borrow();
-                let Some(place) = places.get(number).filter(|place| !place.process.has_crashed()) else { return };
-                self.builder(number, place)
+            let builder = match self.places.borrow_mut().get_mut(number).filter(lives) {
+                Some(place) => self.builder(number, place),
+                None => return,
             };
             match builder.start().await {
                 Ok(engine) => {
-                    if let Some(place) = self.places.borrow_mut().get_mut(number) {
+                    if let Some(place) = self.places.borrow_mut().get_mut(number).filter(lives) {
                         place.engine = Some(engine);
                     }
                     return;
@@ -184,6 +257,7 @@ impl Cluster {
         let place = self.place(number, name);
         let before = std::mem::replace(&mut self.places.borrow_mut()[number], place);
         self.remember(&before.process);
+        begin(self, number);
         self.launch(number).await;
     }
 
@@ -192,6 +266,10 @@ impl Cluster {
         let mut gone = self.gone.borrow_mut();
         for (kind, times) in process.faults().landed_by_kind() {
             *gone.entry(kind).or_default() += times;
+        }
+        let mut gone = self.gone_by_call.borrow_mut();
+        for (call, times) in process.faults().landed_by_call() {
+            *gone.entry(call).or_default() += times;
         }
     }
 
@@ -253,6 +331,16 @@ impl Cluster {
         read
     }
 
+    /// How long the journal of a run of the case is, by the store's own word.
+    pub(crate) async fn stands(&self, run: &str) -> Index {
+        let Ok(id) = RunId::new(run) else { return Index(0) };
+        let helper = self.world.process(self.watch.inner());
+        let view = helper.faults().get(RunKey::new(Namespace::default_namespace(), id)).await;
+        // Nobody must have the store who does not need it.
+        helper.crash();
+        view.map_or(Index(0), |view| view.next)
+    }
+
     /// A fault took effect.
     pub(crate) fn landed(&self, kind: &'static str) {
         count(&mut self.landed.borrow_mut(), kind);
@@ -263,6 +351,17 @@ impl Cluster {
         let places = self.places.borrow();
         let here = places.iter().map(|place| place.process.faults().landed_by_kind().get(kind).copied().unwrap_or(0));
         here.sum::<u64>() + self.gone.borrow().get(kind).copied().unwrap_or(0)
+    }
+
+    /// How often calls of each name were made to fail, of all processes there ever were.
+    pub(crate) fn calls_failed(&self) -> BTreeMap<&'static str, u64> {
+        let mut failed = self.gone_by_call.borrow().clone();
+        for place in self.places.borrow().iter() {
+            for (call, times) in place.process.faults().landed_by_call() {
+                *failed.entry(call).or_default() += times;
+            }
+        }
+        failed
     }
 
     /// The disk is full for everybody, or one of the reasons for that is gone.
@@ -278,6 +377,10 @@ impl Cluster {
         let effects = [(LATENCY, "latency"), (HERE, "here"), (FORBIDDEN, "forbidden")];
         let counted = effects.map(|(name, kind)| (name, self.effects(kind)));
         landed.extend(counted.into_iter().filter(|(_, times)| *times > 0));
+        let sight = self.watch.sight();
+        let seen = [(REMOVED, sight.removed), (ROW, sight.rows_met)];
+        drop(sight);
+        landed.extend(seen.into_iter().filter(|(_, times)| *times > 0));
         if self.case.options.programs != Programs::Kept && self.watch.replays() > 0 {
             landed.insert(DROPPED, self.watch.replays());
         }
@@ -295,6 +398,7 @@ impl Cluster {
     /// Nothing goes wrong any more: what was broken is whole, who was dead is back.
     pub(crate) async fn heal(self: &Rc<Self>) {
         self.world.jump(true, self.back.take());
+        self.early.borrow_mut().extend(0..self.case.faults.len());
         self.everybody(|process| {
             process.thaw();
             process.deaf(false);

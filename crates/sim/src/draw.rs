@@ -3,24 +3,43 @@
 //! Each case leaves out most kinds of faults: a life in which everything goes wrong at once shows less than many lives in
 //! which a few things do.
 
+mod guests;
+mod schedules;
+
 use serde_json::json;
 
-use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Timed};
+use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Role, Timed, has_tasks};
 use crate::chance::Chance;
-use crate::generate::SIGNALS;
+use crate::generate::{SIGNALS, errand, work};
 use crate::tree::{Needs, Tree, grow, needs};
 
 /// How long faults happen, in virtual milliseconds.
 const TROUBLED: u64 = 90_000;
 
+/// What sets the source of schedules apart from that of the rest.
+const SCHEDULES: u64 = 0x5CED_0000_0000_0001;
+
+/// The same of runs that are held back, and of what is done with dead tasks.
+const GUESTS: u64 = 0x6E57_0000_0000_0002;
+const DEAD: u64 = 0xDEAD_0000_0000_0003;
+/// And of what one run may do at once.
+const FEW: u64 = 0xFE60_0000_0000_0004;
+
 /// The case of a seed.
 pub fn draw(seed: u64) -> Case {
     let mut chance = Chance::new(seed);
-    let options = options(&mut chance);
+    let mut options = options(&mut chance);
     let runs: Vec<Tree> = (0..chance.between(1, 3)).map(|_| tree(&mut chance)).collect();
-    let acts = acts(&mut chance, &runs);
+    let mut acts = acts(&mut chance, &runs);
+    enqueue(&mut chance, &mut acts);
+    employ(&mut chance, &runs, &acts, &mut options);
     let faults = faults(&mut chance, options.processes, runs.len());
-    Case { seed, options, runs, acts, faults }
+    let mut case = Case { seed, options, runs, schedules: Vec::new(), guests: Vec::new(), acts, faults };
+    schedules::add(&mut Chance::new(seed ^ SCHEDULES), &mut case);
+    guests::add(&mut Chance::new(seed ^ GUESTS), &mut case);
+    bury(&mut Chance::new(seed ^ DEAD), &mut case);
+    few(&mut Chance::new(seed ^ FEW), &mut case.options);
+    case
 }
 
 fn tree(chance: &mut Chance) -> Tree {
@@ -42,10 +61,56 @@ fn options(chance: &mut Chance) -> Options {
         here: chance.one_in(4),
         versions: chance.one_in(5),
         beside: chance.one_in(8),
+        roles: Vec::new(),
+        retention: chance.one_in(5).then(|| *chance.pick(&[20_000, 60_000, 300_000])),
+        tasks_max: if chance.one_in(6) { 1 } else { 100 },
+        pending_max: None,
     }
 }
 
-/// Up to a tenth: far more than any clock, and still less than what a lease allows.
+/// In some cases a run may do only a few things at once.
+fn few(chance: &mut Chance, options: &mut Options) {
+    options.pending_max = chance.one_in(10).then(|| *chance.pick(&[1, 1, 2, 2, 3, 4]));
+}
+
+/// If there are tasks, somebody works: some processes only drive then, some only work.
+fn employ(chance: &mut Chance, runs: &[Tree], acts: &[Timed<Act>], options: &mut Options) {
+    if has_tasks(runs, acts) {
+        let roles = [Role::Both, Role::Both, Role::Drives, Role::Works];
+        options.roles = (0..options.processes).map(|_| *chance.pick(&roles)).collect();
+        options.staff();
+    }
+}
+
+/// Tasks that no run waits for; some are queued twice.
+fn enqueue(chance: &mut Chance, acts: &mut Vec<Timed<Act>>) {
+    if !chance.one_in(6) {
+        return;
+    }
+    for number in 0..chance.between(1, 3) {
+        let work = work(chance);
+        let errand = errand(chance, work);
+        for _ in 0..chance.between(1, 2) {
+            let what = Act::Enqueue { id: format!("errand-{number}"), errand: errand.clone() };
+            acts.push(Timed { at: moment(chance, 0), what });
+        }
+    }
+    acts.sort_by_key(|act| act.at);
+}
+
+/// Somebody looks after tasks that failed for good.
+fn bury(chance: &mut Chance, case: &mut Case) {
+    if has_tasks(&case.runs, &case.acts) && chance.one_in(2) {
+        for _ in 0..chance.between(1, 3) {
+            let what = Act::Dead { nth: chance.below(4), retry: !chance.one_in(3) };
+            case.acts.push(Timed { at: chance.between(5_000, TROUBLED), what });
+        }
+        case.acts.sort_by_key(|act| act.at);
+    }
+}
+
+/// Up to a tenth: far more than any clock, and still less than what a lease allows. The clock on the wall of a process is left
+/// alone: only the sole user of a store reads it, as a reason to look, and a story holds that it decides nothing.
 fn drift(chance: &mut Chance) -> i32 {
     i32::try_from(chance.below(200)).unwrap_or(0) - 100
 }
@@ -241,10 +306,12 @@ fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault
         12 => call(chance, anybody, &[Fails::Refused, Fails::NotAppliedInDoubt]),
         13 => {
             let process = anybody(chance);
-            // Before the sender asks what became of it, or after. Only of calls of which that can be asked.
+            // Before the sender asks what became of it or repeats it, or after.
             let fails = Fails::InFlight { before: *chance.pick(&[0, 1, 100, 2_000, 15_000]) };
-            let of = if chance.one_in(2) { Aim::Claim } else { Aim::Commit };
-            let flight = Fault::Call { process, skip: chance.below(4), of: Some(of), fails };
+            let of = *chance.pick(&[Aim::Claim, Aim::Commit, Aim::Take, Aim::ClaimTasks, Aim::Deliver]);
+            // A client that is told by a repetition that there is no such run knows nothing of what is still on its way.
+            let process = if of == Aim::Deliver { engine(chance) } else { process };
+            let flight = Fault::Call { process, skip: chance.below(4), of: Some(of), fails, early: false };
             if chance.one_in(2) { flight } else { call(chance, anybody, &[Fails::AppliedInDoubt]) }
         }
         14 => Fault::PowerCut { back: *chance.pick(&[0, 500, 20_000]) },
@@ -254,7 +321,8 @@ fn fault(chance: &mut Chance, kind: u64, processes: usize, runs: usize) -> Fault
             let sent = Fails::SentThenCrash { before: chance.between(100, 8_000) };
             let late = Fails::Late { before, after };
             let fails = [late, Fails::Hangs { long, applied }, Fails::AppliedThenCrash, sent];
-            call(chance, engine, &fails)
+            // The client does not die, but its calls take as long as those of others.
+            if chance.one_in(5) { call(chance, |_| processes, &fails[..2]) } else { call(chance, engine, &fails) }
         }
     }
 }
@@ -264,7 +332,7 @@ fn call(chance: &mut Chance, process: impl Fn(&mut Chance) -> usize, fails: &[Fa
     let skip = if chance.one_in(3) { chance.below(60) } else { chance.below(12) };
     let (process, fails) = (process(chance), *chance.pick(fails));
     if chance.one_in(2) {
-        return Fault::Call { process, skip, of: None, fails };
+        return Fault::Call { process, skip, of: None, fails, early: false };
     }
     // Most calls are looks around: those that matter are rarely hit by counting.
     let aims = [
@@ -277,8 +345,12 @@ fn call(chance: &mut Chance, process: impl Fn(&mut Chance) -> usize, fails: &[Fa
         Aim::Release,
         Aim::Resolve,
         Aim::Take,
+        Aim::ClaimTasks,
+        Aim::ClaimTasks,
+        Aim::Heartbeat,
+        Aim::Enqueue,
     ];
-    Fault::Call { process, skip: skip / 6, of: Some(*chance.pick(&aims)), fails }
+    Fault::Call { process, skip: skip / 6, of: Some(*chance.pick(&aims)), fails, early: false }
 }
 
 #[cfg(test)]
@@ -289,7 +361,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_fault_and_of_act_is_drawn() {
-        let cases: Vec<Case> = (0..600).map(draw).collect();
+        let cases: Vec<Case> = (0..1_000).map(draw).collect();
         let faults: BTreeSet<&str> =
             cases.iter().flat_map(|case| &case.faults).map(|fault| fault.what.kind()).collect();
         let acts: BTreeSet<&str> = cases.iter().flat_map(|case| &case.acts).map(|act| act.what.kind()).collect();

@@ -28,6 +28,8 @@ fn damaged(case: &Case) -> impl Iterator<Item = String> {
 fn ends_leases(fault: &Fault) -> bool {
     match fault {
         Fault::Freeze { .. } | Fault::Jump { .. } | Fault::Cut { .. } | Fault::Full { .. } => true,
+        // What a process sent that died while it started takes the name of whoever came in its place.
+        Fault::Call { fails: Fails::SentThenCrash { .. }, early: true, .. } => true,
         Fault::Call { fails, .. } => matches!(fails, Fails::Late { .. } | Fails::Hangs { .. }),
         Fault::Crash { .. }
         | Fault::PowerCut { .. }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::case::Case;
 use crate::corpus::{self, Kept};
@@ -90,6 +91,9 @@ impl fmt::Display for Failure {
         if let Some(differs) = &self.differs {
             writeln!(f, "  DOES NOT REPRODUCE: {differs}")?;
         }
+        if let Some(commit) = commit() {
+            writeln!(f, "  at commit {commit}")?;
+        }
         write!(f, "{}", story::tell(&self.case, &self.verdict))?;
         match &self.file {
             Ok(file) => {
@@ -112,7 +116,7 @@ fn differs(first: &Verdict, second: &Verdict, repeats: bool) -> Option<String> {
     };
     let differs = if broken(first) != broken(second) {
         format!("the first time broke {}, the second {}", said(first), said(second))
-    } else if repeats && first.trace != second.trace {
+    } else if repeats && first.traced == second.traced && first.trace != second.trace {
         format!("the traces are {} and {}", first.trace, second.trace)
     } else {
         return None;
@@ -135,6 +139,17 @@ fn directory() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     workspace.join(target).join("sim-failures")
+}
+
+/// What is checked out, and whether it was changed since; none where nobody knows.
+fn commit() -> Option<String> {
+    let git = |args: &[&str]| {
+        let answer = Command::new("git").args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+        answer.status.success().then(|| String::from_utf8_lossy(&answer.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
+    Some(if changed { commit + ", with changes" } else { commit })
 }
 
 /// Letters and digits, with one dash for whatever is between them.

@@ -4,7 +4,7 @@ use outlast::ClosePolicy;
 
 use crate::chance::Chance;
 use crate::interpret::SUBMISSIONS;
-use crate::tree::{Batch, Call, Child, Group, How, Kin, Last, Made, Mishap, Tree, Wait, Work};
+use crate::tree::{Batch, Call, Child, Errand, Group, How, Kin, Last, Made, Mishap, Tree, Wait, Work};
 
 /// How deep trees are nested at most.
 const DEPTH_MAX: u32 = 4;
@@ -101,7 +101,7 @@ impl Grower<'_> {
 
     fn leaf(&mut self) -> Tree {
         self.left = self.left.saturating_sub(1);
-        match self.chance.below(38) {
+        match self.chance.below(43) {
             0..=8 => Tree::Step(self.work()),
             9..=11 => Tree::Sleep(self.nap()),
             12 => Tree::SleepUntil(i64::try_from(self.nap()).unwrap_or(0) - 1_000),
@@ -127,6 +127,7 @@ impl Grower<'_> {
             33 if self.chance.one_in(2) => Tree::Fail,
             34 if self.chance.one_in(4) => Tree::Panic,
             35 | 36 => Tree::Transaction(self.transaction()),
+            38..=42 => Tree::Task(self.errand()),
             37 if self.chance.one_in(2) => Tree::Step(Work { spawned: true, ..self.work() }),
             _ => Tree::Step(Work { takes: Some(0), attempts: 1, ..Work::default() }),
         }
@@ -169,6 +170,11 @@ impl Grower<'_> {
     fn transaction(&mut self) -> Work {
         let Work { fails, permanent, mishap, attempts, delay, .. } = self.work();
         Work { fails, permanent, mishap, attempts, delay, takes: Some(0), ..Work::default() }
+    }
+
+    fn errand(&mut self) -> Errand {
+        let (detached, work) = (self.chance.one_in(5), self.work());
+        Errand { detached, ..errand(self.chance, work) }
     }
 
     fn nap(&mut self) -> u64 {
@@ -266,10 +272,14 @@ impl Grower<'_> {
 
     fn group(&mut self, depth: u32) -> Tree {
         let how = *self.chance.pick(&[How::All, How::Any, How::Race, How::Race, How::AllSettled]);
-        let (made, members) = match self.chance.below(6) {
+        let (made, members) = match self.chance.below(7) {
             0 | 1 => (Made::Scopes, self.several(depth)),
             2 => (Made::Started, self.several(depth)),
             3 => (Made::Sleeps, (0..self.chance.between(1, 4)).map(|_| Tree::Sleep(self.nap())).collect()),
+            6 => {
+                let tasks = (0..self.chance.between(1, 3)).map(|_| Errand { detached: false, ..self.errand() });
+                (Made::Tasks, tasks.map(Tree::Task).collect())
+            }
             4 if self.kin < KIN_MAX => {
                 (Made::Family, vec![Tree::Child(self.child(Kin::Awaited)), Tree::Sleep(self.nap())])
             }
@@ -278,6 +288,22 @@ impl Grower<'_> {
         self.left = self.left.saturating_sub(1);
         Tree::Group(Group { how, made, members })
     }
+}
+
+/// A task with this work, awaited.
+pub(crate) fn errand(chance: &mut Chance, work: Work) -> Errand {
+    Errand {
+        work: Work { at_most_once: false, ..work },
+        alone: chance.one_in(4),
+        priority: *chance.pick(&[0, 0, 0, 5, -5]),
+        later: if chance.one_in(5) { *chance.pick(&[50, 3_000, 20_000]) } else { 0 },
+        detached: false,
+    }
+}
+
+/// What a task does that no run waits for.
+pub(crate) fn work(chance: &mut Chance) -> Work {
+    Grower { chance, left: 1, kin: 0 }.work()
 }
 
 /// Mostly errors.

@@ -52,6 +52,30 @@ pub struct Ground {
 /// of the run.
 pub type Damage = Rc<dyn Fn(&RunKey, Option<(Index, bool)>)>;
 
+/// Kinds of events are far fewer: what this is added to is none.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+const NO_KIND: u32 = 60_000;
+/// What no column for kinds was made for.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+const UNREADABLE: u32 = 10 * NO_KIND;
+
+/// The statement that damages an event, or repairs them all: in which schema, and what its table of runs calls a run's number.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn damaging(schema: &str, number: &str, run: &RunKey, what: Option<(Index, bool)>) -> String {
+    let (id, namespace) = (run.id.as_str(), run.namespace.as_str());
+    let named = format!("id = '{id}' AND ns = (SELECT id FROM {schema}namespace WHERE name = '{namespace}')");
+    let of_run = format!("run = (SELECT {number} FROM {schema}run WHERE {named})");
+    match what {
+        None => format!("UPDATE {schema}event SET kind = kind % {NO_KIND} WHERE {of_run}"),
+        Some((index, event)) => {
+            let by = if event { NO_KIND } else { UNREADABLE };
+            let current = format!("generation = (SELECT generation FROM {schema}run WHERE {named})");
+            let damaged = format!("kind = kind % {NO_KIND} + {by}");
+            format!("UPDATE {schema}event SET {damaged} WHERE idx = {index} AND {current} AND {of_run}")
+        }
+    }
+}
+
 /// The author's own table, in the database of the store.
 #[derive(Clone)]
 pub struct Books {

@@ -2,6 +2,7 @@
 
 use outlast::{Awaited, EngineError, RunHandle, RunView, Status};
 use outlast_core::commit::WaitKind;
+use outlast_store::{TaskState, TaskView};
 use serde_json::json;
 use std::time::Duration;
 
@@ -14,13 +15,17 @@ const TICK: Duration = Duration::from_secs(10);
 /// After so many looks everything must have ended.
 const TICKS_MAX: u32 = 120;
 
-/// Answers whatever is open until every run has ended. Runs that do not are the violation.
+/// Answers whatever is open until every run has ended and every task is done. Those that are not are the violation.
 pub(crate) async fn settle(client: &Client, case: &Case) -> Vec<Violation> {
-    let mut open = Vec::new();
+    let (mut open, mut tasks, mut missing, mut waiting) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for tick in 0..TICKS_MAX {
-        start_missing(client, case).await;
+        missing = start_missing(client, case).await;
+        tasks = undone(client).await;
+        waiting = client.waiting_schedules().await;
         open = match unsettled(client).await {
-            Ok(open) if open.is_empty() => return Vec::new(),
+            Ok(open) if open.is_empty() && tasks.is_empty() && missing.is_empty() && waiting.is_empty() => {
+                return Vec::new();
+            }
             Ok(open) => open,
             Err(error) if tick + 1 == TICKS_MAX => {
                 return vec![Violation { invariant: 5, text: format!("runs cannot be listed: {error}") }];
@@ -38,22 +43,40 @@ pub(crate) async fn settle(client: &Client, case: &Case) -> Vec<Violation> {
     for view in open {
         violations.push(Violation { invariant: 5, text: stuck(client, &view).await });
     }
+    for run in missing {
+        violations.push(Violation { invariant: 2, text: format!("{run} cannot be started") });
+    }
+    for schedule in waiting {
+        violations.push(Violation { invariant: 11, text: format!("{schedule} does not start what waits") });
+    }
+    for task in tasks {
+        violations.push(Violation { invariant: 17, text: format!("nobody does {task:?}") });
+    }
     violations
 }
 
-/// A run whose start was never acknowledged may not be there.
-async fn start_missing(client: &Client, case: &Case) {
+/// A run whose start was never acknowledged may not be there: it is started, and those that were not there are told.
+async fn start_missing(client: &Client, case: &Case) -> Vec<String> {
+    let mut missing = Vec::new();
     for place in 0..case.runs.len() {
         let Ok(run) = client.engine.run(&run_id(place)) else { continue };
         if matches!(run.view().await, Err(error) if error.code() == "not_found") {
             client.start(case, place).await;
+            missing.push(run_id(place));
         }
     }
+    missing
 }
 
 async fn unsettled(client: &Client) -> Result<Vec<RunView>, EngineError> {
     let page = client.engine.list().page_size(1_000).await?;
     Ok(page.runs.into_iter().filter(|view| !view.status.is_terminal()).collect())
+}
+
+/// Tasks that somebody has yet to do. If they cannot be listed, the runs cannot either, and that is told.
+async fn undone(client: &Client) -> Vec<TaskView> {
+    let tasks = client.engine.tasks().page_size(1_000).await.map_or_else(|_| Vec::new(), |page| page.tasks);
+    tasks.into_iter().filter(|task| task.state != TaskState::Dead).collect()
 }
 
 async fn help(client: &Client, run: &RunHandle, view: &RunView, tick: u32) {
@@ -88,3 +111,6 @@ async fn stuck(client: &Client, view: &RunView) -> String {
         journal.join("\n  ")
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Plays a tree: one ordinary workflow that uses every primitive there is.
 
 mod bodies;
+mod errands;
 mod family;
 mod group;
 mod operations;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use outlast::testing::WorldTime;
 use outlast::{Ctx, Error, Outlast, Result, Workflow};
+use outlast_core::limits::Limits;
 use serde::{Deserialize, Serialize};
 
 use crate::ground::limits;
@@ -18,6 +20,8 @@ use crate::ledger::{End, Ledger};
 use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait};
 use bodies::Course;
+pub use errands::{ALONE, Order, employ, enqueue};
+use errands::{performed, queued};
 use operations::{Open, made};
 
 /// The workflow that plays a tree.
@@ -69,7 +73,8 @@ pub fn register_versions(engine: Outlast, outside: Outside, versions: &[&'static
     let [newest, older @ ..] = versions else { return engine };
     let workflow = Workflow::new(WORKFLOW, code(newest)).version(*newest);
     let add = |workflow: Workflow, version: &&'static str| workflow.previous_version(*version, code(version));
-    engine.limits(limits()).register(older.iter().fold(workflow, add))
+    let pending_operations = outside.pending_max.unwrap_or(limits().pending_operations);
+    engine.limits(Limits { pending_operations, ..limits() }).register(older.iter().fold(workflow, add))
 }
 
 /// What is not the workflow's own.
@@ -81,13 +86,21 @@ pub struct Outside {
     time: WorldTime,
     /// The statement that puts an entry into the author's table; none if the store has no SQL.
     enter: Option<String>,
+    /// How many operations of a run may be pending at once, if only a few.
+    pending_max: Option<usize>,
 }
 
 impl Outside {
     /// Bodies tell the ledger that they ran, and take virtual time: `time` is that of the world they run in. Transactions
     /// leave an entry with the statement `enter`.
     pub fn new(ledger: Arc<Ledger>, time: WorldTime, enter: Option<String>) -> Outside {
-        Outside { version: FIRST_VERSION, ledger, time, enter }
+        Outside { version: FIRST_VERSION, ledger, time, enter, pending_max: None }
+    }
+
+    /// The same, where a run may do only so many things at once.
+    #[must_use]
+    pub fn at_once(self, pending_max: Option<usize>) -> Outside {
+        Outside { pending_max, ..self }
     }
 }
 
@@ -130,6 +143,8 @@ impl Player {
                 Tree::Step(work) if work.spawned => Ok(made(self.spawned(&work).await?)),
                 Tree::Step(work) => Ok(made(self.step("step", &work).await?)),
                 Tree::Transaction(work) => Ok(made(self.transaction(&work).await?)),
+                Tree::Task(errand) if errand.detached => Ok(queued(self.task(&errand).detach().await?)),
+                Tree::Task(errand) => Ok(performed(self.task(&errand).await?)),
                 Tree::Sleep(ms) => done(self.sleep("sleep", ms).await),
                 Tree::SleepUntil(ms) => self.sleep_until(ms).await,
                 Tree::Wait(wait) => self.wait(wait).await,
@@ -188,6 +203,7 @@ impl Player {
             Ok(gave) => Ok(Outcome::Body(Box::new(gave))),
             Err(error) if error.is_cancelled() => {
                 let cleaned = Some(Settled::of(self.part(1).play(cleanup).await));
+                self.outside.ledger.part("cleanup".to_owned());
                 Err(Partial { cleaned, ..Partial::default() }.wrap(error))
             }
             Err(error) => Err(error),

@@ -8,7 +8,7 @@ use outlast_core::commit::Status;
 use outlast_core::id::RunKey;
 use outlast_store::Store;
 
-use crate::case::{Case, Fails, Fault, run_id};
+use crate::case::{Case, Fails, Fault, is_guest, run_id, schedule_of};
 use crate::client::Client;
 use crate::cluster::Cluster;
 use crate::interpret::{FIRST_VERSION, Input, SECOND_VERSION, register_versions};
@@ -31,9 +31,22 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
     let checker = code.checker();
     let entries = cluster.ground.books.as_ref().map(|books| (books.read)());
     let left = entries.as_ref().and_then(|entries| entries.as_ref().ok()).map_or(0, Vec::len);
-    let scene = Scene { checker: Some(&checker), patience: Some(PATIENCE), entries, ..Scene::default() };
+    let slack = slack(&cluster.case).map(Duration::from_millis);
+    let patience = Some(PATIENCE);
+    let scene = Scene {
+        checker: Some(&checker),
+        patience,
+        slack,
+        is_end: true,
+        tasks_max: Some(cluster.case.options.tasks_max),
+        pending_max: cluster.case.options.pending_max,
+        entries,
+        ..Scene::default()
+    };
     let mut findings = examine(store, &cluster.watch, &cluster.ledger, &scene).await;
-    let mut tally = Tally { entries: left as u64, ..Tally::default() };
+    let instants = cluster.watch.sight().almanac.outcomes.clone();
+    let flows = cluster.watch.sight().lobby.outcomes.clone();
+    let mut tally = Tally { entries: left as u64, instants, flows, ..Tally::default() };
     let told = told(cluster);
     let runs = match client.engine.list().page_size(1_000).await {
         Ok(page) => page.runs,
@@ -55,6 +68,10 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
             Ok(run) => run.journal().await,
             Err(error) => Err(error),
         };
+        if cluster.watch.sight().runs.get(&view.run).is_some_and(|shadow| shadow.deleted) {
+            // It went meanwhile, because of its age.
+            continue;
+        }
         let verdict = verdict.map_err(|error| format!("{}: its journal cannot be read: {error}", view.run));
         let verdict = verdict.and_then(|journal| {
             tally.look_at(&journal);
@@ -75,11 +92,17 @@ fn tree_of(cluster: &Cluster, run: &RunKey) -> Result<Tree, String> {
     if let Some(place) = place {
         return Ok(case.runs[place].clone());
     }
+    if let Some(table) = schedule_of(id).and_then(|schedule| case.schedules.get(schedule)) {
+        return Ok(table.tree.clone());
+    }
     let sight = cluster.watch.sight();
     let input = sight.runs.get(run).and_then(|shadow| shadow.chapters.first()).map(|chapter| chapter.input.clone());
     drop(sight);
     let input = input.ok_or_else(|| format!("{run} is there, and nobody saw it begin"))?;
     let Input { tree } = serde_json::from_slice(&input).map_err(|error| format!("{run}, its input: {error}"))?;
+    if is_guest(id) && case.guests.iter().any(|guest| guest.tree == tree) {
+        return Ok(tree);
+    }
     let is_said = |part: &&Tree| matches!(part, Tree::Child(child) if *child.tree == tree);
     if case.runs.iter().any(|run| run.all().iter().any(is_said)) {
         Ok(tree)
@@ -101,7 +124,8 @@ fn modelled(
     let forked = view.run.id.as_str().contains("-fork-");
     let (run, told) = (view.run.id.to_string(), told.clone());
     let (calm, sql) = (is_calm(case) && !forked, cluster.ground.books.is_some());
-    let facts = Facts { run, told, calm, slack: slack(case), forked, sql, recorded: Some(recorded) };
+    let (recorded, pending_max) = (Some(recorded), case.options.pending_max);
+    let facts = Facts { run, told, calm, slack: slack(case), forked, sql, recorded, pending_max };
     let say = |broken| format!("{}: {broken}\n  it came to {ended:?}", view.run);
     if ended == Ended::Cancelled {
         cancelled(cluster, view, tree, &facts).map_err(say)?;
@@ -177,11 +201,32 @@ fn told(cluster: &Cluster) -> BTreeMap<String, Told> {
     for ask in asks.iter().filter(|ask| ask.is_possible()) {
         add(told.entry(ask.run.clone()).or_default(), ask);
     }
-    for run in &cluster.watch.sight().told_to_stop {
+    for (run, orders) in &cluster.watch.sight().told_to_stop {
         let one = told.entry(run.id.to_string()).or_default();
         // Whoever ends tells those it leaves behind, once or, if it is not sure, again.
-        (one.cancels, one.terminated) = (one.cancels + 2, true);
+        one.cancels += if orders.asked { 2 } else { 0 };
+        one.terminated |= orders.ended;
     }
+    let almanac = cluster.watch.sight().almanac.clone();
+    let started = almanac.all().flat_map(|(_, edition)| edition.started.iter().map(|start| &start.run));
+    for run in started.filter(|run| almanac.makes_way(run)) {
+        let one = told.entry(run.id.to_string()).or_default();
+        (one.cancels, one.terminated) = (one.cancels + 1, true);
+    }
+    let sight = cluster.watch.sight();
+    for run in sight.runs.keys().filter(|run| sight.lobby.get(run).is_some_and(|visit| visit.replaced)) {
+        told.entry(run.id.to_string()).or_default().cancels += 1;
+    }
+    // Who came when is not known there, and so not who had to make way.
+    for run in sight.runs.keys().filter(|_| sight.overlapped) {
+        let one = told.entry(run.id.to_string()).or_default();
+        match (is_guest(run.id.as_str()), schedule_of(run.id.as_str())) {
+            (true, _) => one.cancels += 1,
+            (false, Some(_)) => (one.cancels, one.terminated) = (one.cancels + 1, true),
+            (false, None) => {}
+        }
+    }
+    drop(sight);
     for ask in asks.iter().filter(|ask| ask.is_possible()) {
         if let Asked::Fork { to, .. } = &ask.asked {
             let before = told.get(&ask.run).cloned().unwrap_or_default();
@@ -242,7 +287,7 @@ mod tests {
         assert!(slack(&with(None)).is_some());
         assert!(slack(&with(Some(Fault::Poison { run: 0, times: 1 }))).is_some());
         assert_eq!(slack(&with(Some(Fault::Jump { forward: true, by: 1 }))), None);
-        let call = |fails| Fault::Call { process: 0, skip: 0, of: None, fails };
+        let call = |fails| Fault::Call { process: 0, skip: 0, of: None, fails, early: false };
         assert!(slack(&with(Some(call(Fails::Refused)))).is_some());
         assert_eq!(slack(&with(Some(call(Fails::InFlight { before: 1 })))), None);
     }

@@ -1,8 +1,11 @@
 //! What the outside saw: which bodies ran, and what clients were told. It is kept beside the store, and survives every crash.
 
 mod asked;
+mod effort;
+mod under_way;
+mod wishes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,6 +13,10 @@ use std::time::Duration;
 use outlast::Failure;
 
 pub use asked::{Ask, Asked, Told};
+pub use effort::{Came, Effort};
+pub use wishes::{Wish, Wished};
+
+use crate::tally::count;
 
 /// A step body that began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +78,8 @@ pub type Place = (String, u64, String);
 pub struct Ledger {
     /// Who writes with this handle.
     process: String,
+    /// Which life of that process.
+    life: u64,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -80,11 +89,22 @@ struct Seen {
     tokens: Vec<(String, String, String)>,
     policies: BTreeMap<Place, Policy>,
     asks: Vec<Ask>,
+    /// What clients want of schedules.
+    wishes: Vec<Wished>,
     ends: Vec<End>,
+    efforts: Vec<Effort>,
+    /// Tasks that clients queued, and whether they were told so.
+    queued: BTreeMap<String, bool>,
     /// Runs whose bodies kill their process, and how often still.
     poison: BTreeMap<String, u32>,
     /// Processes that are dying of it.
     poisoned: Vec<String>,
+    /// Parts of workflows that came to an end, by name.
+    parts: BTreeMap<String, u64>,
+    /// Bodies that have begun and are not over, by the life of the process they run in.
+    under_way: BTreeSet<(u64, Place)>,
+    /// Operations of which two bodies ran at once in one life of a process, and where.
+    twice: Vec<(Place, String)>,
 }
 
 /// Something happened, here or at the watch: its place among everything. A case has one thread, and so one order.
@@ -99,9 +119,19 @@ impl Ledger {
         Arc::default()
     }
 
+    /// A part of a workflow came to its end.
+    pub(crate) fn part(&self, name: String) {
+        count(&mut self.seen().parts, name);
+    }
+
+    /// How often each part of a workflow came to its end.
+    pub fn parts(&self) -> BTreeMap<String, u64> {
+        self.seen().parts.clone()
+    }
+
     /// The same ledger in the hands of a process: bodies written with it are known to have run there.
     pub fn of(&self, process: &str) -> Arc<Ledger> {
-        Arc::new(Ledger { process: process.to_owned(), seen: Arc::clone(&self.seen) })
+        Arc::new(Ledger { process: process.to_owned(), life: tick(), seen: Arc::clone(&self.seen) })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {

@@ -17,8 +17,10 @@ use outlast_sim::{nth, story};
 const SEEDS: u64 = 20_000;
 /// The same on a store that does not answer at once.
 const SEEDS_ON_DISK: u64 = 500;
+/// All cases that are played in memory should take no longer, on two cores that nobody else uses.
+const AIM: Duration = Duration::from_secs(300);
 
-const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds N] [--threads N] [--store NAME]
+const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds N] [--within N] [--threads N] [--store NAME]
        cargo xtask sim --seed SEED [--store NAME]
        cargo xtask sim --case FILE [--store NAME]
        cargo xtask sim --planted [NAME]
@@ -26,9 +28,11 @@ const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds
   --seeds N      plays the cases of N seeds (20,000 if nobody says otherwise, 500 on disk), after the corpus and the N-th-call loop
   --from SEED    the first of them
   --seconds N    stops after so many seconds
+  --within N     fails if the seeds take longer than so many seconds
   --store NAME   plays the seeds on `sqlite` or `postgres`: only them, and fewer if nobody says otherwise
   --seed SEED    plays one case, twice, and tells its story
   --case FILE    plays one case that is written down, twice: one of the corpus, or one that has failed
+  --totals FILE  adds a line to a file: how many seeds, how long, and what happened how often, as JSON
   --planted      builds in bugs on purpose, and says which suite finds each
 
 A case that fails is made small and written to target/sim-failures/. In crates/sim/corpus/ every run of the suite repeats it.";
@@ -37,11 +41,13 @@ struct Options {
     seeds: Option<u64>,
     from: u64,
     seconds: Option<u64>,
+    within: Option<u64>,
     threads: usize,
     seed: Option<u64>,
     case: Option<PathBuf>,
     planted: Option<Option<String>>,
     store: Option<String>,
+    totals: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -84,17 +90,20 @@ fn options() -> Result<Options, String> {
 fn parsed() -> Option<Options> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let (seeds, seconds, seed, case, planted, store) = (None, None, None, None, None, None);
-    let mut options = Options { seeds, from: 0, seconds, threads, seed, case, planted, store };
+    let mut options =
+        Options { seeds, from: 0, seconds, within: None, threads, seed, case, planted, store, totals: None };
     let mut args = std::env::args().skip(1).peekable();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--seeds" => options.seeds = Some(args.next()?.replace('_', "").parse().ok()?),
             "--from" => options.from = args.next()?.parse().ok()?,
             "--seconds" => options.seconds = Some(args.next()?.parse().ok()?),
+            "--within" => options.within = Some(args.next()?.parse().ok()?),
             "--threads" => options.threads = args.next()?.parse::<usize>().ok()?.max(1),
             "--seed" => options.seed = Some(args.next()?.parse().ok()?),
             "--case" => options.case = Some(args.next()?.into()),
             "--store" => options.store = Some(args.next()?),
+            "--totals" => options.totals = Some(args.next()?.into()),
             "--planted" => options.planted = Some(args.next_if(|next| !next.starts_with("--"))),
             _ => return None,
         }
@@ -169,7 +178,9 @@ fn everything(options: &Options) -> bool {
     for (case, verdict) in &looped.failures {
         println!("{}", Failure::found(nth::scenario_of(verdict), case, verdict, &Kind::Memory));
     }
-    ok &= looped.failures.is_empty();
+    let complaints = if looped.failures.is_empty() { looped.complaints() } else { Vec::new() };
+    complaints.iter().for_each(|complaint| println!("{complaint}"));
+    ok &= looped.failures.is_empty() && complaints.is_empty();
     random(options, &Kind::Memory) && ok
 }
 
@@ -179,6 +190,10 @@ fn random(options: &Options, ground: &Kind) -> bool {
     let seeds = options.from..options.from.saturating_add(seeds);
     let limits = suite::Limits { time: options.seconds.map(Duration::from_secs), ..suite::Limits::default() };
     let report = suite::random(ground, seeds, options.threads, limits);
+    if let Some(Err(error)) = options.totals.as_deref().map(|file| report.add_to(file)) {
+        println!("the totals could not be written down: {error}");
+        return false;
+    }
     told(&report, options, ground)
 }
 
@@ -191,6 +206,14 @@ fn told(report: &Report, options: &Options, ground: &Kind) -> bool {
         report.took.as_secs_f64(),
         options.threads
     );
+    if report.played >= SEEDS && report.took > AIM {
+        // Only said, unless somebody asks for more: on a machine that others use too it would fail for no reason.
+        println!("SLOW: {} seeds should take at most {} s", report.played, AIM.as_secs());
+    }
+    let is_late = options.within.is_some_and(|within| report.took > Duration::from_secs(within));
+    if is_late {
+        println!("TOO SLOW: they took longer than `--within` allows");
+    }
     println!("{}", report.tally);
     for (case, verdict) in &report.failures {
         println!("{}", Failure::found(&format!("seed {}", case.seed), case, verdict, ground));
@@ -200,7 +223,7 @@ fn told(report: &Report, options: &Options, ground: &Kind) -> bool {
     for complaint in &complaints {
         println!("{complaint}");
     }
-    report.failures.is_empty() && complaints.is_empty()
+    report.failures.is_empty() && complaints.is_empty() && !is_late
 }
 
 #[cfg(not(outlast_planted))]

@@ -9,6 +9,7 @@ mod family;
 mod group;
 mod leaf;
 mod least;
+mod refusal;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait, first_place};
 pub use facts::{Answer, Decision, Facts, Sent, Told};
 pub use family::generations;
+pub(crate) use refusal::refused;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +45,7 @@ pub enum Ended {
 ///
 /// If it cannot: which node came to what, and which rule that breaks.
 pub fn accepts(tree: &Tree, ended: &Ended, facts: &Facts) -> Result<(), String> {
-    let mut judge = Judge { facts, used: BTreeMap::new(), drawn: BTreeSet::new() };
+    let mut judge = Judge { facts, used: BTreeMap::new(), drawn: BTreeSet::new(), widest: 0 };
     let told = judge.told(Some(&facts.run));
     match ended {
         Ended::Output(outcome) => judge.run_gives(Some(&facts.run), tree, outcome, Past::default()).map(drop),
@@ -69,6 +71,7 @@ fn can_be_cancelled(tree: &Tree) -> bool {
         Tree::Child(child) => child.how != crate::tree::Kin::Left,
         Tree::Step(_)
         | Tree::Transaction(_)
+        | Tree::Task(_)
         | Tree::Sleep(_)
         | Tree::SleepUntil(_)
         | Tree::Wait(_)
@@ -132,6 +135,8 @@ struct Judge<'f> {
     used: BTreeMap<String, BTreeSet<usize>>,
     /// Unique ids and random numbers.
     drawn: BTreeSet<String>,
+    /// How many operations the run that is looked at can have pending at once.
+    widest: usize,
 }
 
 impl Judge<'_> {
@@ -180,6 +185,9 @@ impl Judge<'_> {
 
     /// Whether a node can have failed so.
     fn fails(&mut self, at: &At<'_>, tree: &Tree, failure: &Failure, past: Past) -> Judged {
+        if self.is_refused(at, tree, failure) {
+            return Ok(past);
+        }
         match tree {
             Tree::Seq(parts) => {
                 let Some((partial, failure)) = Partial::unwrap(failure) else {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use outlast::testing::Process;
-use outlast_store::faults::{Fault as CallFault, Wakes};
+use outlast_store::faults::{Fault as CallFault, Planned, Wakes};
 
 use crate::case::{Aim, Fails, Fault, run_id};
 use crate::cluster::Cluster;
@@ -79,7 +79,12 @@ pub(crate) async fn inflict(cluster: Rc<Cluster>, fault: Fault) {
                 (|one: &Process| one.faults().set_cut(true), |one: &Process| one.faults().set_cut(false));
             during(&cluster, kind, process, long, Effect { begin, end, seen: |one| landed(one, "cut") }).await;
         }
-        Fault::Call { process, skip, of, fails } => call(&cluster, kind, process, (of, skip), fails).await,
+        Fault::Call { process, skip, of, fails, .. } => {
+            if let Some(planned) = plan(&cluster, process, (of, skip), fails) {
+                let number = cluster.case.faults.len();
+                follow(&cluster, (kind, number), process, planned, fails).await;
+            }
+        }
         Fault::Poison { run, times } => poison(&cluster, kind, &run_id(run), times).await,
         Fault::Damage { run, long, event } => damage(&cluster, kind, &run_id(run), long, event).await,
     }
@@ -88,7 +93,8 @@ pub(crate) async fn inflict(cluster: Rc<Cluster>, fault: Fault) {
 /// Damages the middle of a run's journal for a while. It has landed only if somebody met it.
 async fn damage(cluster: &Cluster, kind: &'static str, run: &str, long: u64, event: bool) {
     let before = cluster.watch.damage_met();
-    let Some((run, index)) = cluster.watch.damage(run, event) else { return };
+    let next = if cluster.ground.in_memory { None } else { Some(cluster.stands(run).await) };
+    let Some((run, index)) = cluster.watch.damage(run, event, next) else { return };
     if let Some(damage) = &cluster.ground.damage {
         damage(&run, Some((index, event)));
     }
@@ -133,7 +139,29 @@ fn landed(process: &Process, kind: &str) -> u64 {
     process.faults().landed_by_kind().get(kind).copied().unwrap_or(0)
 }
 
-async fn call(cluster: &Rc<Cluster>, kind: &'static str, process: usize, (of, skip): (Option<Aim>, u64), fails: Fails) {
+/// Plans what happens to a process from its first call on, before it makes one. If it dies before, it happens to whoever comes in
+/// its place.
+pub(crate) fn begin(cluster: &Rc<Cluster>, number: usize) {
+    let early = cluster.case.faults.iter().map(|fault| &fault.what).enumerate().filter(|(_, fault)| fault.is_early());
+    for (place, fault) in early {
+        if cluster.early.borrow().contains(&place) {
+            continue;
+        }
+        let Fault::Call { process, skip, of, fails, .. } = *fault else { continue };
+        let Some(planned) = (process == number).then(|| plan(cluster, process, (of, skip), fails)).flatten() else {
+            continue;
+        };
+        let (kind, cluster, world) = (fault.kind(), Rc::clone(cluster), Rc::clone(&cluster.world));
+        cluster.left.set(cluster.left.get() + 1);
+        world.spawn(async move {
+            follow(&cluster, (kind, place), process, planned, fails).await;
+            cluster.left.set(cluster.left.get() - 1);
+        });
+    }
+}
+
+/// Plans that one call of a process fails; none if it is dead.
+fn plan(cluster: &Cluster, process: usize, (of, skip): (Option<Aim>, u64), fails: Fails) -> Option<(Process, Planned)> {
     let fault = match fails {
         Fails::Refused => CallFault::NotApplied { in_doubt: false },
         Fails::NotAppliedInDoubt => CallFault::NotApplied { in_doubt: true },
@@ -144,8 +172,19 @@ async fn call(cluster: &Rc<Cluster>, kind: &'static str, process: usize, (of, sk
         Fails::InFlight { before } => CallFault::InFlight { before: millis(before) },
         Fails::Hangs { long, applied } => CallFault::Hang { long: millis(long), applied },
     };
-    let Some(one) = cluster.process(process) else { return };
+    let one = cluster.process(process)?;
     let planned = one.faults().follow_next(of.map(Aim::name), skip, fault);
+    Some((one, planned))
+}
+
+/// Waits until a call of the fault at a place of the case fails as planned, and sees to it that whoever dies of it is dead.
+async fn follow(
+    cluster: &Rc<Cluster>,
+    (kind, place): (&'static str, usize),
+    process: usize,
+    (one, planned): (Process, Planned),
+    fails: Fails,
+) {
     for look in 0..LOOKS_MAX {
         cluster.world.sleep(patience(look)).await;
         let there = one.faults().has_landed(planned);
@@ -155,6 +194,7 @@ async fn call(cluster: &Rc<Cluster>, kind: &'static str, process: usize, (of, sk
         }
         if there {
             cluster.landed(kind);
+            cluster.early.borrow_mut().insert(place);
             if matches!(fails, Fails::AppliedThenCrash | Fails::SentThenCrash { .. }) {
                 cluster.crash(process, BACK, true).await;
             }

@@ -7,13 +7,17 @@ mod beside;
 mod bodies;
 mod books;
 mod children;
+mod pending;
 mod replay;
 mod resting;
+mod schedules;
 mod signals;
 mod standing;
 mod suspects;
+mod tasks;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,25 +32,24 @@ use outlast_store::invariants::{RunState, World};
 pub use crate::violation::{Findings, Judge, TABLE, Violation};
 
 use crate::cluster::beside;
-use crate::ledger::{Ask, Ledger, Place, Policy, Witnessed};
-use crate::watch::{Shadow, TurnedDown, Watch};
+use crate::ledger::{Ask, Effort, Ledger, Place, Policy, Wished, Witnessed};
+use crate::watch::{Almanac, Lobby, Orders, Shadow, Tasks, TurnedDown, Watch};
 
 /// The invariants a suite must have looked at.
-pub const INVARIANTS: [u8; 18] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 22];
+pub const INVARIANTS: [u8; 21] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22];
 
-/// Events that nothing in a case brings about: those that are only shown, and those of parts that are not simulated yet.
-pub const LATER_EVENTS: [Kind; 15] = [
+/// Events that nothing in a case brings about. A suite must have seen all others.
+pub const LATER_EVENTS: [Kind; 13] = [
+    // They are only shown to observers, and never in a journal.
     Kind::RunStarted,
     Kind::StateDelta,
     Kind::Custom,
-    Kind::TaskScheduled,
-    Kind::TaskFinished,
-    Kind::TaskFailed,
-    // A tree is far smaller than the limit on what may be open at once.
-    Kind::OperationRefused,
+    // They are a flow's, and nothing drives flows yet.
     Kind::NodeStarted,
     Kind::NodeCompleted,
     Kind::NodeError,
+    Kind::NodeSkipped,
+    Kind::NodeRetried,
     Kind::ContainerIterationStarted,
     Kind::ContainerIterationCompleted,
     Kind::ContainerChildStarted,
@@ -64,8 +67,16 @@ pub struct Scene<'a> {
     pub may_park: BTreeSet<String>,
     /// If trouble is over: how late a timer may still be.
     pub patience: Option<Duration>,
+    /// If it is known: how far the clocks of processes may be apart.
+    pub slack: Option<Duration>,
+    /// Whether everything has come to its end, or should have.
+    pub is_end: bool,
     /// Whether everybody was left alone for so long: then whoever is not over rests for a reason.
     pub at_rest: bool,
+    /// How many tasks a process does at once, if that is known.
+    pub tasks_max: Option<usize>,
+    /// How many operations of a run may be pending at once, if that is known.
+    pub pending_max: Option<usize>,
     /// What transactions left in the author's table, if the store has SQL; or why that cannot be read.
     pub entries: Option<Result<Vec<String>, String>>,
 }
@@ -74,15 +85,29 @@ pub struct Scene<'a> {
 pub(crate) struct Evidence {
     pub(crate) worlds: Vec<(Namespace, World)>,
     pub(crate) shadows: BTreeMap<RunKey, Shadow>,
-    pub(crate) told_to_stop: BTreeSet<RunKey>,
+    pub(crate) told_to_stop: BTreeMap<RunKey, Orders>,
     /// Runs that could not be read at some time, and where.
     pub(crate) damaged: BTreeMap<RunKey, BTreeSet<Index>>,
     /// Whether the order of what arrived is known.
     pub(crate) ordered: bool,
+    /// Whether runs are removed some time after they ended.
+    pub(crate) retains: bool,
     pub(crate) turned_down: Vec<TurnedDown>,
     pub(crate) bodies: Vec<Witnessed>,
+    /// Operations of which two bodies ran at once in one process.
+    pub(crate) twice: Vec<(Place, String)>,
     pub(crate) policies: BTreeMap<Place, Policy>,
     pub(crate) asks: Vec<Ask>,
+    /// The tasks, as they should be, and the attempts at them.
+    pub(crate) tasks: Tasks,
+    pub(crate) efforts: Vec<Effort>,
+    /// The schedules, as they should be, and what clients want of them.
+    pub(crate) almanac: Almanac,
+    pub(crate) wishes: Vec<Wished>,
+    /// Runs that flow control holds back, or did.
+    pub(crate) lobby: Lobby,
+    /// Tasks that clients queued, and whether they were told so.
+    pub(crate) queued: BTreeMap<String, bool>,
     pub(crate) now: Option<Timestamp>,
     /// Leases, and until when they last.
     pub(crate) leases: BTreeMap<LeaseId, Timestamp>,
@@ -117,10 +142,18 @@ impl Evidence {
             told_to_stop: sight.told_to_stop.clone(),
             damaged: sight.ever_damaged.clone(),
             ordered: !sight.overlapped,
+            retains: sight.retains,
             turned_down: sight.turned_down.clone(),
             bodies: ledger.witnessed(),
+            twice: ledger.twice(),
             policies: ledger.policies(),
             asks: ledger.asks(),
+            tasks: sight.tasks.clone(),
+            efforts: ledger.efforts(),
+            almanac: sight.almanac.clone(),
+            wishes: ledger.wishes(),
+            lobby: sight.lobby.clone(),
+            queued: ledger.tasks(),
             now: watch.now(),
             leases: sight.leases(),
         })
@@ -136,7 +169,11 @@ impl Evidence {
         children::judge(self, findings);
         suspects::judge(self, findings);
         resting::judge(self, scene, findings);
-        beside::judge(self, findings);
+        beside::judge(self, scene, findings);
+        tasks::judge(self, scene, findings);
+        schedules::judge(self, scene, findings);
+        workers::judge(self, scene, findings);
+        pending::judge(self, scene, findings);
     }
 
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&RunKey, &RunState)> {
@@ -158,7 +195,14 @@ impl Evidence {
 
     /// Whether the run may be gone because somebody deleted it, or one above it.
     pub(crate) fn may_be_gone(&self, run: &RunKey) -> bool {
-        self.shadows.get(run).is_some_and(|shadow| shadow.deleted || shadow.doomed)
+        self.shadows.get(run).is_some_and(|shadow| self.has_gone(shadow))
+    }
+
+    /// Whether a run may be gone: somebody deleted it, or it was seen to go by its age. Where not everything is seen, one that
+    /// has ended may have gone unseen.
+    pub(crate) fn has_gone(&self, shadow: &Shadow) -> bool {
+        let unseen = self.retains && !self.ordered && (shadow.ended || !shadow.sure);
+        shadow.deleted || shadow.doomed || unseen
     }
 
     /// How many events of a run's first generation are another run's.

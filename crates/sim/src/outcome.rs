@@ -36,6 +36,10 @@ pub enum Outcome {
     Body(Box<Outcome>),
     /// Which attempt succeeded.
     Step(u32),
+    /// Which attempt at a task succeeded.
+    Task(u32),
+    /// The id of a task that nobody waits for.
+    Queued(String),
     /// It came to its end, and there is nothing more to say.
     Done,
     /// A sleep until an instant: the instant, and the time afterwards, in milliseconds.

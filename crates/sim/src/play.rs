@@ -1,6 +1,5 @@
 //! Playing a case: trouble, healing, and then the oracle.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use outlast_store::{Store, invariants};
 use crate::case::{Case, Programs};
 use crate::client::Client;
 use crate::cluster::Cluster;
+use crate::doctor::examine;
 use crate::errors::{collecting, is_explained};
 use crate::ground::Ground;
 use crate::heal::settle;
@@ -21,6 +21,7 @@ use crate::oracle::{Findings, Violation};
 use crate::rest::rest;
 use crate::story;
 use crate::tally::Tally;
+use crate::timetables::keep_time;
 use crate::watch::Watch;
 
 /// How often to look at what the store shows while things go wrong, in virtual seconds.
@@ -33,6 +34,8 @@ pub struct Verdict {
     pub violations: Vec<Violation>,
     /// A number over everything that happened, in order.
     pub trace: u64,
+    /// Whether what the store answered is part of that.
+    pub traced: bool,
     /// What happened how often.
     pub tally: Tally,
     /// The journals of all runs, if a promise was broken.
@@ -43,7 +46,8 @@ impl Verdict {
     /// Whether the same happened another time: the same was answered and counted, in the same order.
     pub fn repeats(&self, other: &Verdict) -> bool {
         let broken = |verdict: &Verdict| verdict.violations.iter().map(|one| one.invariant).collect::<Vec<u8>>();
-        (self.trace, &self.tally, broken(self)) == (other.trace, &other.tally, broken(other))
+        let same = self.trace == other.trace || self.traced != other.traced;
+        same && (&self.tally, broken(self)) == (&other.tally, broken(other))
     }
 }
 
@@ -69,7 +73,7 @@ fn whole(case: &Case, ground: &Ground) -> Verdict {
         Programs::Dropped => outlast::testing::Programs::Dropped,
         Programs::Evicted => outlast::testing::Programs::Evicted { seed: case.seed },
     };
-    let world = Rc::new(World::seeded(case.seed).shuffled().programs(programs));
+    let world = Rc::new(World::seeded(case.seed).shuffled().programs(programs).unexamined());
     let store = (ground.open)(&world);
     let watch = if ground.in_memory { Watch::new } else { Watch::unordered };
     let watch = Arc::new(watch(store, world.clock()));
@@ -82,15 +86,20 @@ fn whole(case: &Case, ground: &Ground) -> Verdict {
         world.block_on(async {
             let client = cluster.start().await;
             let mut midway = Findings::default();
-            let left = trouble(&cluster, &client, ground.in_memory.then_some(&mut midway)).await;
+            trouble(&cluster, &client, ground.in_memory.then_some(&mut midway)).await;
             cluster.heal().await;
             // Behind a process of its own, so that the world waits for the answers.
             let store = Arc::clone(world.process(watch.inner()).faults());
-            let rested = rest(&cluster, &*store, &left).await;
+            let kept = keep_time(&cluster, &client).await;
+            let rested = rest(&cluster, &*store).await;
+            let examined = examine(&client).await;
             let stuck = settle(&client, &case).await;
+            cluster.neighbour_ends(&*store).await;
             let (mut findings, tally) = judge(&cluster, &client, &*store).await;
             findings.merge(midway);
             findings.merge(rested);
+            findings.merge(kept);
+            findings.merge(examined);
             let broken = !stuck.is_empty() || !findings.violations.is_empty();
             let journals = if broken { story::journals(&*store).await } else { Vec::new() };
             let acts = client.acts.borrow().clone();
@@ -106,35 +115,37 @@ fn whole(case: &Case, ground: &Ground) -> Verdict {
         errors.into_iter().filter(|line| !is_explained(line, &case)).map(|text| Violation { invariant: 0, text }),
     );
     (tally.faults, tally.events, tally.calls) = (cluster.faults_landed(), watch.events_seen(), watch.calls());
+    tally.calls_failed = cluster.calls_failed();
+    cluster.ledger.parts().into_iter().for_each(|(name, times)| *tally.parts.entry(name).or_default() += times);
     tally.invariants = findings.checked;
     tally.virtual_millis = u64::try_from(world.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Verdict { violations, trace: world.trace_hash() ^ watch.trace(), tally, journals }
+    Verdict { violations, trace: world.trace_hash() ^ watch.trace(), traced: ground.traced, tally, journals }
 }
 
-/// Lets clients act and faults happen, each at its time, until all of it is over; how many are still at it.
-async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut Findings>) -> Rc<Cell<usize>> {
-    let left = Rc::new(Cell::new(cluster.case.acts.len() + cluster.case.faults.len()));
+/// Lets clients act and faults happen, each at its time, until all of it is over or it takes too long.
+async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut Findings>) {
+    let faults = || cluster.case.faults.iter().filter(|fault| !fault.what.is_early());
+    cluster.left.set(cluster.left.get() + cluster.case.acts.len() + faults().count());
     for (number, act) in cluster.case.acts.iter().cloned().enumerate() {
-        let (case, client, left) = (Rc::clone(&cluster.case), client.clone(), Rc::clone(&left));
-        cluster.world.spawn(async move {
+        let (client, cluster, world) = (client.clone(), Rc::clone(cluster), Rc::clone(&cluster.world));
+        world.spawn(async move {
             client.world.sleep(Duration::from_millis(act.at)).await;
-            client.act(&case, number, &act.what).await;
-            left.set(left.get() - 1);
+            client.act(&cluster.case, number, &act.what).await;
+            cluster.left.set(cluster.left.get() - 1);
         });
     }
-    for fault in cluster.case.faults.iter().cloned() {
-        let (cluster, left) = (Rc::clone(cluster), Rc::clone(&left));
-        let world = Rc::clone(&cluster.world);
+    for fault in faults().cloned() {
+        let (cluster, world) = (Rc::clone(cluster), Rc::clone(&cluster.world));
         world.spawn(async move {
             cluster.world.sleep(Duration::from_millis(fault.at)).await;
             inflict(Rc::clone(&cluster), fault.what).await;
-            left.set(left.get() - 1);
+            cluster.left.set(cluster.left.get() - 1);
         });
     }
     // A client that waits for a frozen or dead process is answered after healing.
     let longest = Duration::from_secs(240);
     for second in 1.. {
-        if left.get() == 0 || cluster.world.elapsed() >= longest {
+        if cluster.left.get() == 0 || cluster.world.elapsed() >= longest {
             break;
         }
         cluster.world.sleep(Duration::from_secs(1)).await;
@@ -144,13 +155,22 @@ async fn trouble(cluster: &Rc<Cluster>, client: &Client, mut midway: Option<&mut
             look(&*cluster.watch.inner(), findings).await;
         }
     }
-    left
 }
 
 /// What holds at the end holds all the time. Only a store that answers at once shows one state, with nothing in between.
 async fn look(store: &dyn Store, findings: &mut Findings) {
-    for namespace in store.namespaces().await.unwrap_or_default() {
-        let Ok(shown) = invariants::World::read(store, &namespace).await else { continue };
+    let namespaces = match store.namespaces().await {
+        Ok(namespaces) => namespaces,
+        Err(error) => return findings.check(2, Err(format!("midway namespaces cannot be read: {error}"))),
+    };
+    for namespace in namespaces {
+        let shown = match invariants::World::read(store, &namespace).await {
+            Ok(shown) => shown,
+            Err(unreadable) => {
+                findings.check(2, Err(format!("midway: {unreadable}")));
+                continue;
+            }
+        };
         for (run, state) in &shown.runs {
             for (invariant, verdict) in state.verdicts(&shown.tasks) {
                 findings.check(invariant, verdict.map_err(|broken| format!("{run}, midway: {broken}")));

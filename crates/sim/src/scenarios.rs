@@ -1,8 +1,10 @@
 //! Small lives, each about one thing, in which every call to the store is made to fail once.
 
+mod tasks;
+
 use serde_json::json;
 
-use crate::case::{Act, Case, Fault, Options, Programs, Timed};
+use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Role, Timed, has_tasks};
 use crate::tree::{Batch, Call, Child, Group, How, Kin, Last, Made, Tree, Wait, Work};
 use outlast::ClosePolicy;
 
@@ -16,31 +18,50 @@ pub struct Scenario {
     pub acts: Vec<Timed<Act>>,
     /// What goes wrong, beside one call.
     pub faults: Vec<Timed<Fault>>,
+    /// Runs a process drives at most.
+    pub runs_max: usize,
 }
 
 impl Scenario {
     /// The scenario as a case.
     pub fn case(&self) -> Case {
         let starts = (0..self.runs.len()).map(|run| Timed { at: 0, what: Act::Start(run) });
-        let options = Options {
+        let mut options = Options {
             processes: 1,
             lease: 5_000,
             poll: 1_000,
             programs: Programs::Kept,
             latency: 0,
             drift: vec![0],
-            runs_max: 100,
+            runs_max: self.runs_max,
             here: false,
             versions: false,
             beside: false,
+            roles: Vec::new(),
+            retention: None,
+            tasks_max: 100,
+            pending_max: None,
         };
-        let acts = starts.chain(self.acts.iter().cloned()).collect();
-        Case { seed: 1, options, runs: self.runs.clone(), acts, faults: self.faults.clone() }
+        let acts: Vec<Timed<Act>> = starts.chain(self.acts.iter().cloned()).collect();
+        if has_tasks(&self.runs, &acts) {
+            options.roles.push(Role::Both);
+        }
+        Case {
+            seed: 1,
+            options,
+            runs: self.runs.clone(),
+            schedules: Vec::new(),
+            guests: Vec::new(),
+            acts,
+            faults: self.faults.clone(),
+        }
     }
 }
 
+const RUNS_MAX: usize = 100;
+
 fn scenario(name: &'static str, tree: Tree, acts: Vec<Timed<Act>>) -> Scenario {
-    Scenario { name, runs: vec![tree], acts, faults: Vec::new() }
+    Scenario { name, runs: vec![tree], acts, faults: Vec::new(), runs_max: RUNS_MAX }
 }
 
 fn step() -> Tree {
@@ -121,17 +142,21 @@ pub fn all() -> Vec<Scenario> {
     all.extend(families());
     all.extend(troubled());
     all.extend(together());
+    all.extend(tasks::all());
     all
 }
 
+fn careful(takes: u64) -> Tree {
+    Tree::Step(Work { attempts: 1, at_most_once: true, takes: Some(takes), ..Work::default() })
+}
+
 fn plain() -> Vec<Scenario> {
-    let careful = Work { attempts: 1, at_most_once: true, takes: Some(2_500), ..Work::default() };
     let endless = Work { attempts: 2, takes: None, timeout: Some(500), delay: 100, ..Work::default() };
     vec![
         scenario("three steps", seq(vec![step(), step(), step()]), vec![]),
         scenario("a step that is tried again", flaky(2, 4), vec![]),
         scenario("a step that fails for good", caught(flaky(9, 2)), vec![]),
-        scenario("a step that runs at most once", caught(Tree::Step(careful)), vec![]),
+        scenario("a step that runs at most once", caught(careful(2_500)), vec![]),
         scenario("a step that takes too long", caught(Tree::Step(endless)), vec![]),
         scenario("slow steps", seq(vec![slow(3_000), slow(3_000)]), vec![]),
         scenario("sleeps between steps", seq(vec![step(), nap(), step(), nap(), step()]), vec![]),
@@ -286,6 +311,14 @@ fn controls() -> Vec<Scenario> {
             vec![at(2_000, Act::Fork { run: 0, part: 1_000 })],
         ),
         scenario("a deletion", step(), vec![at(3_000, Act::Delete(0))]),
+        scenario(
+            "a child that somebody else pauses",
+            child(long(), Kin::Awaited, None),
+            vec![
+                at(2_000, Act::Below { run: 0, nth: 0, what: Box::new(Act::Pause(0)) }),
+                at(6_000, Act::Below { run: 0, nth: 0, what: Box::new(Act::Resume(0)) }),
+            ],
+        ),
     ]
 }
 
@@ -294,12 +327,25 @@ fn troubled() -> Vec<Scenario> {
     let poison = Fault::Poison { run: 0, times: 4 };
     let back = Fault::Jump { forward: false, by: 600_000 };
     let naps = || seq(vec![slow(1_000), Tree::Sleep(2_000), slow(1_000), Tree::Sleep(2_000)]);
+    let doubt = |fails| {
+        let what = Fault::Call { process: 0, skip: 1, of: Some(Aim::Commit), fails, early: false };
+        vec![Timed { at: 0, what }]
+    };
     vec![
+        Scenario {
+            faults: doubt(Fails::AppliedInDoubt),
+            ..scenario("a commit that is in doubt and was applied", naps(), vec![])
+        },
+        Scenario {
+            faults: doubt(Fails::NotAppliedInDoubt),
+            ..scenario("a commit that is in doubt and was not applied", naps(), vec![])
+        },
         Scenario {
             name: "a run that kills its process",
             runs: vec![step(), slow(4_000)],
             acts: vec![],
             faults: vec![Timed { at: 0, what: poison }],
+            runs_max: RUNS_MAX,
         },
         Scenario {
             name: "a clock that goes back",
@@ -307,6 +353,14 @@ fn troubled() -> Vec<Scenario> {
             // It does not go forward again before that.
             acts: vec![at(12_000, Act::Explain(0))],
             faults: vec![Timed { at: 500, what: back }],
+            runs_max: RUNS_MAX,
+        },
+        Scenario {
+            name: "two that are claimed together and fill their process",
+            runs: vec![step(), careful(3_500)],
+            acts: vec![],
+            faults: vec![Timed { at: 0, what: Fault::Freeze { process: 0, long: 1_500 } }],
+            runs_max: 2,
         },
     ]
 }

@@ -1,6 +1,6 @@
 //! Making a failing case small: first fewer faults, then fewer acts and runs, then smaller workflows.
 
-use crate::case::{Case, Programs};
+use crate::case::{Case, Programs, Role};
 use crate::tree::smaller;
 
 /// The smallest case found that still fails, within so many tries.
@@ -10,11 +10,23 @@ pub fn shrink(case: &Case, tries: usize, mut fails: impl FnMut(&Case) -> bool) -
         let before = shrinking.best.clone();
         shrinking.fewer(|case| &mut case.faults);
         shrinking.fewer(|case| &mut case.acts);
+        shrinking.fewer(|case| &mut case.schedules);
+        shrinking.fewer(|case| &mut case.guests);
         shrinking.smaller_runs();
         shrinking.plainer();
         if shrinking.best == before || shrinking.left == 0 {
             return shrinking.best;
         }
+    }
+}
+
+/// Without the last process, and what happens to it. The client, which comes after it, has its number then.
+fn without_process(case: &mut Case) {
+    let Some(last) = case.options.processes.checked_sub(1).filter(|last| *last > 0) else { return };
+    case.options.processes = last;
+    case.faults.retain_mut(|fault| fault.what.process_mut().is_none_or(|process| *process != last));
+    for process in case.faults.iter_mut().filter_map(|fault| fault.what.process_mut()) {
+        *process = (*process).min(last);
     }
 }
 
@@ -80,13 +92,13 @@ impl Shrinking<'_> {
         }
         let mut candidate = self.best.clone();
         candidate.runs.pop();
-        candidate.acts.retain(|act| act.what.run() != place);
+        candidate.acts.retain(|act| act.what.run() != Some(place));
         candidate.faults.retain(|fault| fault.what.run() != Some(place));
         self.attempt(candidate);
     }
 
     fn plainer(&mut self) {
-        let plain: [fn(&mut Case); 8] = [
+        let plain: [fn(&mut Case); 12] = [
             |case| case.options.latency = 0,
             |case| case.options.drift.iter_mut().for_each(|drift| *drift = 0),
             |case| case.options.programs = Programs::Kept,
@@ -94,11 +106,16 @@ impl Shrinking<'_> {
             |case| case.options.here = false,
             |case| case.options.versions = false,
             |case| case.options.beside = false,
-            |case| case.options.processes = (case.options.processes - 1).max(1),
+            without_process,
+            |case| case.options.roles.iter_mut().for_each(|role| *role = Role::Both),
+            |case| case.options.tasks_max = 100,
+            |case| case.options.pending_max = None,
+            |case| case.options.retention = None,
         ];
         for simplify in plain {
             let mut candidate = self.best.clone();
             simplify(&mut candidate);
+            candidate.options.staff();
             self.attempt(candidate);
         }
     }

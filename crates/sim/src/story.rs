@@ -17,6 +17,12 @@ pub fn tell(case: &Case, verdict: &Verdict) -> String {
     for (place, tree) in case.runs.iter().enumerate() {
         let _ = writeln!(story, "  run-{place} is {tree:?}");
     }
+    for (place, table) in case.schedules.iter().enumerate() {
+        let _ = writeln!(story, "  schedule-{place} is {table:?}");
+    }
+    for (place, guest) in case.guests.iter().enumerate() {
+        let _ = writeln!(story, "  guest-{place} is {guest:?}");
+    }
     let mut moments: Vec<(u64, String)> = Vec::new();
     moments.extend(case.acts.iter().enumerate().map(|(n, act)| (act.at, format!("client: {:?} (act {n})", act.what))));
     moments.extend(case.faults.iter().map(|fault| (fault.at, format!("FAULT: {:?}", fault.what))));

@@ -1,7 +1,10 @@
 //! Suites: many cases on all cores.
 
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,9 +28,10 @@ pub const FAILURES_MAX: usize = 5;
 pub const SEEDS_FOR_EVERYTHING: u64 = 5_000;
 
 /// Operations, by the kinds they are named after, of which a suite must have seen some.
-pub const OPERATIONS: [&str; 17] = [
+pub const OPERATIONS: [&str; 18] = [
     "step",
     "transaction",
+    "task",
     "sleep",
     "wait",
     "approve",
@@ -44,13 +48,54 @@ pub const OPERATIONS: [&str; 17] = [
     "uuid",
     "random",
 ];
+/// Groups and batches, by what is awaited of them, what they are made of and how they end, cleanups, and what is said about
+/// children, likewise.
+pub const PARTS: [&str; 17] = [
+    "group All",
+    "group Any",
+    "group Race",
+    "group AllSettled",
+    "group of Scopes",
+    "group of Started",
+    "group of Sleeps",
+    "group of Trio",
+    "group of Family",
+    "group of Tasks",
+    "batch AllCompleted",
+    "batch MinSuccessfulReached",
+    "batch FailureToleranceExceeded",
+    "child Cancel",
+    "child Terminate",
+    "child Abandon",
+    "cleanup",
+];
+/// Calls of which some must have failed. The others are rare: [`crate::nth`] lets each of them fail.
+pub const CALLS_FAILED: [&str; 16] = [
+    "admit",
+    "announce",
+    "awaiting",
+    "claim",
+    "claim_tasks",
+    "commit",
+    "create",
+    "deliver",
+    "due_schedules",
+    "heartbeat",
+    "load",
+    "outlook",
+    "renew",
+    "sweep",
+    "take",
+    "wakes",
+];
 /// Codes of failures, likewise. Transactions have no SQL in memory.
-pub const CODES: [&str; 8] = [
+pub const CODES: [&str; 9] = [
     PLANNED,
     code::PANIC,
     code::LIMIT_EXCEEDED,
     code::TIMEOUT,
     code::STEP_IN_DOUBT,
+    code::WORKER_LOST,
     code::TRANSACTIONS_UNSUPPORTED,
     "no_runtime",
     "condition_not_met",
@@ -82,6 +127,18 @@ impl Report {
         if !verdict.violations.is_empty() {
             self.failures.push((case, verdict));
         }
+    }
+
+    /// Adds a line to a file, for whoever adds up several reports.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn add_to(&self, file: &Path) -> std::io::Result<()> {
+        let millis = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX);
+        let line = serde_json::json!({ "seeds": self.played, "millis": millis, "tally": self.tally });
+        let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+        writeln!(file, "{line}")
     }
 
     /// What is wrong beside broken promises: cases that are not the same twice, and what should have occurred.
@@ -117,6 +174,18 @@ impl Report {
         }
         for kind in OPERATIONS {
             look("the operation", kind, self.tally.operations.contains_key(kind));
+        }
+        for part in PARTS {
+            look("the part", part, self.tally.parts.contains_key(part));
+        }
+        for call in CALLS_FAILED {
+            look("a failure of the call", call, self.tally.calls_failed.contains_key(call));
+        }
+        for kind in crate::watch::OUTCOMES {
+            look("an instant", kind, self.tally.instants.contains_key(kind));
+        }
+        for kind in crate::watch::FLOWS {
+            look("a start", kind, self.tally.flows.contains_key(kind));
         }
         for code in CODES {
             look("a failure with the code", code, self.tally.codes.contains_key(code));
@@ -210,6 +279,10 @@ mod tests {
             + Act::KINDS.len()
             + OPERATIONS.len()
             + CODES.len()
+            + PARTS.len()
+            + CALLS_FAILED.len()
+            + crate::watch::OUTCOMES.len()
+            + crate::watch::FLOWS.len()
             + oracle::INVARIANTS.len()
             + 1;
         assert_eq!(missing.len(), events + kinds, "{missing:?}");

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use outlast_core::event::Event;
+use serde::Serialize;
 
 /// Counters by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Faults that took effect, by kind.
     pub faults: BTreeMap<&'static str, u64>,
@@ -18,10 +19,18 @@ pub struct Tally {
     pub invariants: BTreeMap<u8, u64>,
     /// How runs ended, by status.
     pub ends: BTreeMap<String, u64>,
+    /// What became of the instants of schedules, and by which policy.
+    pub instants: BTreeMap<&'static str, u64>,
+    /// What became of starts that flow control may hold back.
+    pub flows: BTreeMap<&'static str, u64>,
     /// Operations in the journals of runs, by kind.
     pub operations: BTreeMap<String, u64>,
     /// Codes with which attempts and runs failed.
     pub codes: BTreeMap<String, u64>,
+    /// Calls to the store that were made to fail, by name.
+    pub calls_failed: BTreeMap<&'static str, u64>,
+    /// Groups and batches that came to an end, cleanups, and what was said about children: by name.
+    pub parts: BTreeMap<String, u64>,
     /// Entries that transactions left in the author's table.
     pub entries: u64,
     /// Calls to the store.
@@ -38,8 +47,12 @@ impl Tally {
         merge(&mut self.events, &other.events);
         merge(&mut self.invariants, &other.invariants);
         merge(&mut self.ends, &other.ends);
+        merge(&mut self.instants, &other.instants);
+        merge(&mut self.flows, &other.flows);
         merge(&mut self.operations, &other.operations);
         merge(&mut self.codes, &other.codes);
+        merge(&mut self.calls_failed, &other.calls_failed);
+        merge(&mut self.parts, &other.parts);
         self.entries += other.entries;
         self.calls += other.calls;
         self.virtual_millis += other.virtual_millis;
@@ -58,8 +71,10 @@ impl Tally {
             }
             match event {
                 Event::StepFailed { error, .. }
+                | Event::TaskFailed { error, .. }
                 | Event::StepRetryScheduled { error, .. }
                 | Event::RunErrored { error } => count(&mut self.codes, error.code.clone()),
+                Event::ChildStarted { on_close, .. } => count(&mut self.parts, format!("child {on_close:?}")),
                 _ => {}
             }
         }
@@ -84,10 +99,14 @@ impl fmt::Display for Tally {
             writeln!(f, "{title}: {}", words.join(", "))
         }
         list(f, "faults landed", &self.faults)?;
+        list(f, "calls made to fail", &self.calls_failed)?;
         list(f, "acts of clients", &self.acts)?;
         list(f, "events", &self.events)?;
         list(f, "ends of runs", &self.ends)?;
+        list(f, "instants of schedules", &self.instants)?;
+        list(f, "flow control", &self.flows)?;
         list(f, "operations", &self.operations)?;
+        list(f, "parts of workflows", &self.parts)?;
         list(f, "codes of failures", &self.codes)?;
         list(f, "checks by invariant", &self.invariants)?;
         let days = self.virtual_millis / 86_400_000;

@@ -40,6 +40,8 @@ pub enum Tree {
     Step(Work),
     /// A transaction. Of the options of a step it has only attempts and their failures.
     Transaction(Work),
+    /// A task.
+    Task(Errand),
     /// A sleep of so many milliseconds.
     Sleep(u64),
     /// A sleep until so many milliseconds after now, which may be before now.
@@ -132,6 +134,21 @@ pub struct Work {
     pub heartbeat: Option<u64>,
     /// Whether the body gives signs of life.
     pub beats: bool,
+}
+
+/// A task: work that some worker does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Errand {
+    /// What its handler does, and the options of its attempts.
+    pub work: Work,
+    /// Whether it is of the kind of which a worker does one at a time.
+    pub alone: bool,
+    /// Larger is done sooner.
+    pub priority: i16,
+    /// So many milliseconds before it may begin.
+    pub later: u64,
+    /// Whether nobody waits for it.
+    pub detached: bool,
 }
 
 /// In which way an attempt fails.
@@ -254,6 +271,8 @@ pub enum Made {
     Trio,
     /// A child and a sleep, in a tuple.
     Family,
+    /// Tasks, in a `Vec`.
+    Tasks,
 }
 
 /// What becomes of an operation that was started.
@@ -279,6 +298,7 @@ impl Tree {
             Tree::Cleanup { .. } => "cleanup",
             Tree::Step(_) => "step",
             Tree::Transaction(_) => "transaction",
+            Tree::Task(_) => "task",
             Tree::Sleep(_) => "sleep",
             Tree::SleepUntil(_) => "sleep until",
             Tree::Wait(_) => "wait",
@@ -313,6 +333,7 @@ impl Tree {
             Tree::Started { first, meanwhile, .. } => vec![first, meanwhile],
             Tree::Step(_)
             | Tree::Transaction(_)
+            | Tree::Task(_)
             | Tree::Sleep(_)
             | Tree::SleepUntil(_)
             | Tree::Wait(_)

@@ -4,11 +4,19 @@
 //! the order of answers is the order of effects, and everything is judged. Where calls overlap, or are dropped under way, that
 //! order is not known: then only what does not depend on it is judged. With stores on disk that is so from the beginning.
 
+mod admission;
+mod calls;
+mod clock;
 mod commits;
+mod dead;
 mod mail;
+mod order;
+mod retention;
+mod schedules;
 mod shadow;
 mod sight;
 mod store;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -25,8 +33,12 @@ use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::{Clock, CommitError, Committed, MemoryStore, Store, StoreError};
 
+pub use admission::{FLOWS, Lobby, Stands, Visit};
+pub use schedules::{Almanac, Edition, OUTCOMES, Passed, Says, Start};
 pub use shadow::{Arrival, Chapter, Entry, Holder, Parcel, Shadow};
-pub use sight::{Sight, TurnedDown};
+pub use sight::{Orders, Sight, TurnedDown};
+pub use tasks::{State, TaskBook, Tasks};
+pub(crate) use turns::ends;
 
 use crate::violation::Findings;
 use sight::Stand;
@@ -153,13 +165,13 @@ impl Watch {
     }
 
     /// From now on the middle of the run's journal cannot be read, or makes no sense; which run and where, if there is such
-    /// a run and it has a journal.
-    pub fn damage(&self, id: &str, event: bool) -> Option<(RunKey, Index)> {
+    /// a run and it has a journal. How long that is must be told where not every commit is seen.
+    pub fn damage(&self, id: &str, event: bool, next: Option<Index>) -> Option<(RunKey, Index)> {
         let mut sight = self.sight();
         let here = |run: &RunKey| run.id.as_str() == id && run.namespace == Namespace::default_namespace();
         let there = |(run, shadow): &(&RunKey, &Shadow)| here(run) && !shadow.deleted;
         let (run, shadow) = sight.runs.iter().find(there)?;
-        let (run, index) = (run.clone(), Index(shadow.next().0.checked_sub(1)? / 2));
+        let (run, index) = (run.clone(), Index(next.unwrap_or(shadow.next()).0.checked_sub(1)? / 2));
         sight.damaged.insert(run.clone(), (index, event));
         sight.ever_damaged.entry(run.clone()).or_default().insert(index);
         Some((run, index))
@@ -181,6 +193,11 @@ impl Watch {
         let mut sight = self.sight();
         let Some((index, event)) = sight.damaged.get(run).copied() else { return shown };
         let nonsense = |record: &Record| Kind::from_code(record.kind).is_none();
+        let is_bad = |shown: &Shown| match shown {
+            Ok(records) => records.iter().any(nonsense),
+            Err(error) => matches!(error, StoreError::Corrupt { .. }),
+        };
+        sight.rows_met += u64::from(is_bad(&shown));
         let shown = match shown {
             Ok(mut records) if !records.iter().any(nonsense) => {
                 let place = index.0.checked_sub(from.0).and_then(|place| usize::try_from(place).ok());
@@ -195,18 +212,16 @@ impl Watch {
             }
             shown => shown,
         };
-        let met = match &shown {
-            Ok(records) => records.iter().any(nonsense),
-            Err(error) => matches!(error, StoreError::Corrupt { .. }),
-        };
-        sight.damage_met += u64::from(met);
+        sight.damage_met += u64::from(is_bad(&shown));
         shown
     }
 
     /// A call that writes begins.
     fn begin(&self, runs: Vec<RunKey>) -> Call<'_> {
+        let now = self.now();
         let mut sight = self.sight();
         sight.calls += 1;
+        now.into_iter().for_each(|now| sight.told(now));
         let call = Call { watch: self, runs, alone: sight.under_way == 0, begun: sight.begun, answered: false };
         sight.begun += 1;
         sight.under_way += 1;

@@ -24,12 +24,22 @@ fn was_not_empty(report: &Report) {
     for fault in ["crash", "power cut", "call applied, in doubt", "jump back"] {
         assert!(report.tally.faults.contains_key(fault), "no {fault}: {}", report.tally);
     }
-    for event in ["STEP_FINISHED", "STEP_FAILED", "RUN_FINISHED", "RUN_CONTINUED", "CHILD_FINISHED", "TIMER_FIRED"] {
+    for event in [
+        "STEP_FINISHED",
+        "STEP_FAILED",
+        "RUN_FINISHED",
+        "RUN_CONTINUED",
+        "CHILD_FINISHED",
+        "TIMER_FIRED",
+        "TASK_FINISHED",
+    ] {
         assert!(report.tally.events.contains_key(event), "no {event}: {}", report.tally);
     }
-    for invariant in [1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 18, 20, 22, 23] {
+    for invariant in [1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 17, 18, 20, 22, 23] {
         assert!(report.tally.invariants.contains_key(&invariant), "nobody looked at {invariant}: {}", report.tally);
     }
+    let damaged = outlast_sim::case::ROW;
+    assert!(report.tally.faults.contains_key(damaged), "no row was damaged where it is kept: {}", report.tally);
     assert!(report.tally.entries > 0, "no transaction left anything: {}", report.tally);
 }
 

@@ -1,15 +1,25 @@
 //! What callers hand to a store and get back: plain data.
 
+mod definition;
+mod task;
+mod worker;
+
 use std::time::Duration;
 
 use bytes::Bytes;
-use outlast_core::commit::{InboxItem, Parent, Snapshot, Status, TimerKind, WaitKind};
+use outlast_core::commit::{Bound, InboxItem, Parent, Snapshot, Status, TimerKind, WaitKind};
 use outlast_core::id::{
-    AttributeName, ClaimId, Fence, Generation, Index, Key, LeaseId, Namespace, NodeId, QueueName, RunId, RunKey,
-    ScheduleId, TaskId, TaskName, TaskToken, Version, WorkerId, WorkflowName,
+    AttributeName, ClaimId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, NodeId, Revision, RunId,
+    RunKey, ScheduleId, TaskId, Version, WorkflowName,
 };
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
+
+use crate::error::StoreError;
+
+pub use definition::*;
+pub use task::*;
+pub use worker::*;
 
 /// A node's period of ownership.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +49,56 @@ pub enum Created {
         /// Where it stands.
         status: Status,
     },
+    /// Another run answers for this start: it has the same start key.
+    Joined {
+        /// Which.
+        run: RunId,
+        /// Where it stands.
+        status: Status,
+    },
+}
+
+/// What [`crate::Store::admit`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Admitted {
+    /// The store's time when it answered.
+    pub now: Timestamp,
+    /// Runs admitted.
+    pub admitted: usize,
+    /// When the next delay or rate allows something.
+    pub next_at: Option<Timestamp>,
+    /// Whether there is more to do at once.
+    pub more: bool,
+    /// Whether a run waits for the end of another.
+    pub waiting: bool,
+}
+
+/// Why flow control holds a run back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// It does not begin before this instant.
+    pub not_before: Timestamp,
+    /// All its limits.
+    pub limits: Vec<HeldLimit>,
+    /// The one that had no room when it was looked at last.
+    pub at: Option<usize>,
+    /// How many are before it in the line of that one, and never more than [`LIST_PAGE_MAX`].
+    pub ahead: usize,
+}
+
+/// A limit of a run that is held back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldLimit {
+    /// Who shares it.
+    pub key: String,
+    /// How much there is to share.
+    pub bound: Bound,
+    /// Whether it is the place of a singleton, which another run has.
+    pub single: bool,
+    /// How many runs use it.
+    pub used: u32,
+    /// When a rate allows the next one.
+    pub room_at: Option<Timestamp>,
 }
 
 /// Which runs to claim.
@@ -140,6 +200,8 @@ pub struct Loaded {
     pub events: Vec<Record>,
     /// The inbox, oldest first.
     pub inbox: Vec<InboxItem>,
+    /// The id the next inbox item gets: whatever came below it was read here, or consumed before.
+    pub inbox_next: InboxId,
 }
 
 /// A commit that was applied.
@@ -162,13 +224,16 @@ pub enum Resolution {
     NotApplied,
 }
 
-/// A run's resume to take: the owner takes it before it reads the inbox, so that a wake after that is a new one.
+/// A run's resume to take, by an owner that has read its inbox. It says how far it read: whatever came since keeps its wake,
+/// however late this arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
     /// Which run.
     pub run: RunKey,
     /// Under which fence it is held.
     pub fence: Fence,
+    /// [`Loaded::inbox_next`] when its inbox was read.
+    pub read: InboxId,
 }
 
 /// A run to give back without appending.
@@ -202,108 +267,30 @@ pub enum Delivered {
     Full,
 }
 
-/// A request for tasks to do.
+/// What became of deliveries and of the claim that came with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimTasks {
-    /// Who asks.
-    pub worker: WorkerId,
-    /// Names the claim, as in [`Claim::id`].
-    pub id: ClaimId,
-    /// From these queues, in any namespace.
-    pub queues: Vec<QueueName>,
-    /// Only these tasks; all if empty.
-    pub names: Vec<TaskName>,
-    /// How long the worker may be silent.
-    pub lease: Duration,
-    /// At most so many, and never more than [`outlast_core::limits::CLAIM_BATCH_MAX`].
-    pub limit: usize,
+pub struct DeliveredAndClaimed {
+    /// One answer per delivery.
+    pub delivered: Vec<Result<Delivered, StoreError>>,
+    /// What was claimed; none if nothing was tried.
+    pub claimed: Option<Result<Vec<Claimed>, StoreError>>,
 }
 
-/// A task to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimedTask {
-    /// The tenant.
-    pub namespace: Namespace,
-    /// Which.
-    pub id: TaskId,
-    /// The run that awaits it.
-    pub run: Option<RunId>,
-    /// That run's operation.
-    pub key: Option<Key>,
-    /// Which handler.
-    pub name: TaskName,
-    /// From which queue.
-    pub queue: QueueName,
-    /// What the handler gets.
-    pub args: Bytes,
-    /// Which attempt, from 1; counted before it runs, so that a crash uses one up.
-    pub attempt: u32,
-    /// The token its heartbeats and its result must show.
-    pub token: TaskToken,
-    /// When the claim lapses unless a heartbeat comes.
-    pub until: Timestamp,
-    /// Retry policy, timeouts.
-    pub meta: Option<Bytes>,
+/// What there is to do, as far as one question can tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
     /// The store's time when it answered.
     pub now: Timestamp,
-}
-
-/// A sign of life of a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskHeartbeat {
-    /// The tenant.
-    pub namespace: Namespace,
-    /// Which task.
-    pub task: TaskId,
-    /// The token of the claim.
-    pub token: TaskToken,
-    /// How long the worker may be silent from now on.
-    pub lease: Duration,
-    /// Progress to show; none keeps the last.
-    pub progress: Option<Bytes>,
-}
-
-/// The answer to a heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TaskExtended {
-    /// When the claim lapses unless another comes.
-    pub until: Timestamp,
-    /// The run no longer wants the task: stop.
-    pub cancelled: bool,
-}
-
-/// Where a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TaskState {
-    /// To be claimed, from its `available_at` on.
-    Ready,
-    /// Held by a worker.
-    Claimed,
-    /// Failed for good; kept for inspection.
-    Dead,
-}
-
-/// A task, for people and tools.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskView {
-    /// Which.
-    pub id: TaskId,
-    /// Which handler.
-    pub name: TaskName,
-    /// In which queue.
-    pub queue: QueueName,
-    /// The run that awaits it.
-    pub run: Option<RunId>,
-    /// Where it stands.
-    pub state: TaskState,
-    /// Attempts begun.
-    pub attempt: u32,
-    /// Who holds it.
-    pub worker: Option<WorkerId>,
-    /// Not claimed before this instant.
-    pub available_at: Timestamp,
-    /// The last error or progress.
-    pub note: Option<Bytes>,
+    /// Whether a run can be claimed, by somebody who serves it.
+    pub runs: bool,
+    /// When the next timer is due: [`crate::Store::sweep`].
+    pub timer: Option<Timestamp>,
+    /// When a run that is held back may begin; now, if one ended that others wait for: [`crate::Store::admit`].
+    pub held: Option<Timestamp>,
+    /// Whether runs are held back until another one ends.
+    pub waiting: bool,
+    /// When a task of the queues that were named can be claimed: now, if one is ready or overdue.
+    pub task: Option<Timestamp>,
 }
 
 /// What a sweep did.
@@ -313,9 +300,12 @@ pub struct Swept {
     pub now: Timestamp,
     /// Timers fired.
     pub fired: usize,
+    /// How long the first of them had been due.
+    pub late: Duration,
     /// The earliest timer that remains.
     pub next_due: Option<Timestamp>,
-    /// Whether more timers are due than the limit allowed.
+    /// Whether more timers are due than the limit allowed: then it is worth sweeping again at once. One that somebody else holds
+    /// is not among them.
     pub more: bool,
 }
 
@@ -326,10 +316,44 @@ pub struct Schedule {
     pub namespace: Namespace,
     /// Which.
     pub id: ScheduleId,
+    /// Which change of it this is. In a request: the one it was decided on, 0 for a schedule that is not there yet.
+    pub revision: Revision,
     /// The rule: opaque to the store.
     pub spec: Bytes,
-    /// When it is next due; none while paused or at its end.
+    /// How far it is: opaque to the store.
+    pub state: Bytes,
+    /// When to look at it next; none while paused or at its end.
     pub next_at: Option<Timestamp>,
+}
+
+impl Schedule {
+    /// Its place among those that are due.
+    pub fn cursor(&self) -> Option<DueCursor> {
+        let (namespace, id) = (self.namespace.clone(), self.id.clone());
+        self.next_at.map(|next_at| DueCursor { next_at, namespace, id })
+    }
+}
+
+/// A place among the schedules that are due: they are listed by time, then by namespace and id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueCursor {
+    /// When it was to be looked at.
+    pub next_at: Timestamp,
+    /// The tenant.
+    pub namespace: Namespace,
+    /// Which.
+    pub id: ScheduleId,
+}
+
+/// Schedules to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueSchedules {
+    /// Those that are due, earliest first.
+    pub schedules: Vec<Schedule>,
+    /// When the first of those is to be looked at that are not due.
+    pub next_due: Option<Timestamp>,
+    /// The store's time when it looked.
+    pub now: Timestamp,
 }
 
 /// One firing of a schedule, in one transaction with the run it starts.
@@ -339,9 +363,13 @@ pub struct Fire {
     pub namespace: Namespace,
     /// Which schedule.
     pub id: ScheduleId,
-    /// The instant that fires: it must be the schedule's `next_at`, and due.
-    pub at: Timestamp,
-    /// When it is due next.
+    /// The revision it was decided on.
+    pub revision: Revision,
+    /// What must have passed by the store's clock; none for what has no instant of its own.
+    pub at: Option<Timestamp>,
+    /// How far the schedule is then.
+    pub state: Bytes,
+    /// When to look at it next.
     pub next_at: Option<Timestamp>,
     /// What it starts; none to skip.
     pub run: Option<outlast_core::commit::NewRun>,
@@ -352,10 +380,12 @@ pub struct Fire {
 pub enum Fired {
     /// It fired, now.
     Fired {
+        /// The schedule's revision since then.
+        revision: Revision,
         /// What became of the run, where there was one to start.
         run: Option<Created>,
     },
-    /// Somebody else fired that instant, or the schedule changed.
+    /// Somebody else fired it, or the schedule changed otherwise, or is gone.
     Stale,
     /// It is not due by the store's clock.
     Early,
@@ -542,7 +572,7 @@ impl Excerpt {
 /// What retention may delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Trees whose last run ended at least so long ago.
+    /// Trees whose last run ended at least so long ago, and tasks that failed for good.
     pub age: Duration,
     /// At most so many rows in one transaction. Call again while [`Retained::more`].
     pub limit: usize,

@@ -34,6 +34,7 @@
 //! ```
 #![expect(clippy::unwrap_used, reason = "a contract case fails by panicking")]
 
+mod admission;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub mod author;
 mod children;
@@ -41,23 +42,32 @@ mod claims;
 mod contention;
 mod create;
 mod damage;
+mod dead;
+mod definitions;
 mod fencing;
 mod generations;
+mod held;
 mod journal;
+mod lapses;
 mod leases;
 mod limits;
+mod outlook;
 mod queries;
+mod resumes;
 mod retention;
 mod scene;
 mod schedules;
 mod serve;
 mod signals;
 mod snapshots;
+mod starts;
 mod tasks;
 mod timers;
 mod transactions;
+mod turns;
 mod waits;
 mod wakes;
+mod workers;
 
 use std::any::Any;
 use std::fmt;
@@ -172,6 +182,12 @@ pub enum RawWrite {
         /// Which run.
         run: RunKey,
     },
+    /// Give every definition an empty name. The database must refuse.
+    EmptyDefinition,
+    /// Give every definition a text one byte over [`outlast_core::limits::PAYLOAD_BYTES_CEILING`]. The database must refuse.
+    OversizeDefinition,
+    /// Set the style of every definition to a number that is none. The database must refuse.
+    UnknownStyle,
     /// Make the row of this run unreadable, whatever that takes.
     CorruptRun {
         /// Which run.
@@ -237,22 +253,32 @@ pub fn cases() -> Vec<Case> {
         leases::cases(),
         create::cases(),
         journal::cases(),
+        lapses::cases(),
         limits::cases(),
         damage::cases(),
         fencing::cases(),
         claims::cases(),
         wakes::cases(),
+        workers::cases(),
         serve::cases(),
         contention::cases(),
         signals::cases(),
         waits::cases(),
         timers::cases(),
         tasks::cases(),
+        turns::cases(),
+        dead::cases(),
+        definitions::cases(),
         children::cases(),
         generations::cases(),
         snapshots::cases(),
         queries::cases(),
         schedules::cases(),
+        admission::cases(),
+        held::cases(),
+        outlook::cases(),
+        starts::cases(),
+        resumes::cases(),
         retention::cases(),
         transactions::cases(),
     ]

@@ -1,10 +1,14 @@
 //! Errors. A variant is a decision its caller makes; every message says what happened and what to do next.
 
-use outlast_core::id::{Fence, InboxId, Index, Key, LeaseId, Namespace, RunId, RunKey, TaskId, TxnId};
+use outlast_core::id::{
+    Fence, InboxId, Index, Key, LeaseId, Namespace, RunId, RunKey, TaskId, TxnId, Version, WorkflowName,
+};
 use outlast_core::limits::LimitExceeded;
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use thiserror::Error;
+
+use crate::api::TaskState;
 
 /// Why a store could not do its work although nothing was wrong with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,12 +79,48 @@ pub enum StoreError {
     /// There is no such task.
     #[error("there is no task {0}; it finished, or was never enqueued")]
     UnknownTask(TaskId),
+    /// The task has not failed for good, so that it can be neither queued anew nor discarded.
+    #[error("task {task} is {state:?} and not dead; only what has failed for good can be queued anew or discarded")]
+    TaskNotDead {
+        /// Which.
+        task: TaskId,
+        /// Where it stands.
+        state: TaskState,
+    },
     /// A task with that id is already there, with other work.
     #[error("task {0} exists with other work; use a new id")]
     TaskExists(TaskId),
     /// The task was claimed again since; the caller no longer holds it.
     #[error("task {0} has been taken by another worker; drop it, its result would be refused")]
     TaskFenced(TaskId),
+    /// That version of the workflow is defined, with another text or style. It is never overwritten.
+    #[error(
+        "version {version} of {workflow} is defined with another text or style; a version is the hash of its content"
+    )]
+    DefinitionExists {
+        /// Of which workflow.
+        workflow: WorkflowName,
+        /// Which.
+        version: Version,
+    },
+    /// A run that has not ended began with the definition.
+    #[error("version {version} of {workflow} is needed by run {run}; forget it when no live run has it")]
+    DefinitionNeeded {
+        /// Of which workflow.
+        workflow: WorkflowName,
+        /// Which.
+        version: Version,
+        /// The oldest of those runs.
+        run: RunKey,
+    },
+    /// The definition is the current one, and there are others.
+    #[error("version {version} is the current one of {workflow}; define another, or forget the others first")]
+    DefinitionCurrent {
+        /// Of which workflow.
+        workflow: WorkflowName,
+        /// Which.
+        version: Version,
+    },
     /// The lease is over. It cannot be renewed: register again and drop every program.
     #[error("lease {lease} ended at {until}; register again and drop every program held under it")]
     LeaseLapsed {

@@ -23,6 +23,7 @@ mod calls;
 mod course;
 mod here;
 mod hold;
+mod snapshots;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,6 +36,7 @@ use outlast_core::id::{RunKey, TxnId};
 use crate::{BoxFuture, CommitError, Resolution, Store};
 
 pub use hold::Hold;
+pub use snapshots::Snapshots;
 
 /// In which way a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,12 +164,14 @@ struct State {
     log: Vec<&'static str>,
     landed: usize,
     landed_by_kind: BTreeMap<&'static str, u64>,
+    landed_by_call: BTreeMap<&'static str, u64>,
     /// Calls that have reached the store and are not answered.
     under_way: usize,
     crashed: bool,
     full: bool,
     cut: bool,
     wakes: Wakes,
+    snapshots: Snapshots,
     /// Runs that [`Store::wakes`] has answered.
     told: BTreeSet<RunKey>,
     /// Runs that it will answer the next time.
@@ -251,6 +255,11 @@ impl FaultStore {
     pub fn and(self, plan: Plan) -> Self {
         self.plan(plan);
         self
+    }
+
+    /// The store behind it, where nothing goes wrong.
+    pub fn behind(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.inner)
     }
 
     /// With time. Without it, no call takes any.
@@ -362,6 +371,11 @@ impl FaultStore {
     /// was changed (`wakes_lost`, `wakes_doubled`, `wakes_late`).
     pub fn landed_by_kind(&self) -> BTreeMap<&'static str, u64> {
         self.state().landed_by_kind.clone()
+    }
+
+    /// How often a planned fault has happened to a call of each name.
+    pub fn landed_by_call(&self) -> BTreeMap<&'static str, u64> {
+        self.state().landed_by_call.clone()
     }
 
     /// Calls this waker when the next planned fault happens.

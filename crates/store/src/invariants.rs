@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Awaited, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, StoreError, TaskView};
+use crate::{
+    Awaited, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, StoreError, TaskFilter, TaskView,
+};
 use outlast_core::commit::{InboxItem, InboxKind, Status};
 use outlast_core::event::{Event, Kind};
 use outlast_core::id::{DeliveryId, Generation, Index, Key, Namespace, RunKey, SignalName};
@@ -35,6 +37,8 @@ pub struct RunState {
     pub inbox: Vec<InboxItem>,
     /// What it waits for.
     pub awaiting: Vec<Awaited>,
+    /// Whether flow control holds it back.
+    pub held: bool,
 }
 
 impl World {
@@ -52,7 +56,8 @@ impl World {
             let state = RunState::read(store, view).await.map_err(|error| format!("{key}: {error}"))?;
             runs.insert(key, state);
         }
-        let tasks = store.tasks(namespace.clone(), LIST_PAGE_MAX).await.map_err(|error| say("tasks", &error))?;
+        let all = TaskFilter { limit: LIST_PAGE_MAX, ..TaskFilter::all(namespace.clone()) };
+        let tasks = store.tasks(all).await.map_err(|error| say("tasks", &error))?.tasks;
         Ok(World { runs, tasks })
     }
 
@@ -87,8 +92,9 @@ impl RunState {
         if Some(&loaded.events) != journals.last() || loaded.events.len() as u64 != view.next.0 {
             return Err(format!("it stands at {}, and load and excerpt show other journals", view.next));
         }
-        let awaiting = store.awaiting(run).await.map_err(|error| say(&error))?;
-        Ok(RunState { view, journals, inbox: loaded.inbox, awaiting })
+        let awaiting = store.awaiting(run.clone()).await.map_err(|error| say(&error))?;
+        let held = !view.status.is_terminal() && store.held(run).await.map_err(|error| say(&error))?.is_some();
+        Ok(RunState { view, journals, inbox: loaded.inbox, awaiting, held })
     }
 
     /// What each rule says about it, with the number of the invariant. `tasks` are those of its namespace.
@@ -172,6 +178,8 @@ fn results_are_recorded_once(run: &RunState) -> Verdict {
 /// Whether a driver may come for the run: it is neither over nor stopped by somebody.
 fn is_driven(run: &RunState) -> bool {
     match run.view.status {
+        // Admitting wakes it, and until then nothing else does.
+        Status::Queued if run.held => false,
         Status::Queued | Status::Running | Status::Waiting => true,
         Status::Paused | Status::Parked | Status::Completed | Status::Failed | Status::Cancelled => false,
     }
@@ -194,7 +202,14 @@ fn wake_is_not_forgotten(run: &RunState) -> Verdict {
         })
     };
     let urgent = |item: &&InboxItem| match item.kind {
-        InboxKind::Signal => item.key.is_none() && open(item.name.as_deref()),
+        InboxKind::Signal => match &item.key {
+            None => open(item.name.as_deref()),
+            // What is for one operation counts as soon as that is open.
+            Some(key) => run
+                .awaiting
+                .iter()
+                .any(|awaited| matches!(awaited, Awaited::Wait { key: of, answered: true, .. } if of == key)),
+        },
         InboxKind::Approval
         | InboxKind::Callback
         | InboxKind::Timer
@@ -202,8 +217,10 @@ fn wake_is_not_forgotten(run: &RunState) -> Verdict {
         | InboxKind::TaskFailed
         | InboxKind::Child
         | InboxKind::Cancel
-        | InboxKind::Pause
-        | InboxKind::Resume => true,
+        | InboxKind::Resume
+        | InboxKind::Intervene => true,
+        // Whoever drives the run may let its tasks end first; what comes of them wakes it.
+        InboxKind::Pause => !run.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. })),
     };
     let unseen = run.inbox.iter().find(urgent).filter(|_| run.view.owner.is_none());
     let freeing = |item: &&InboxItem| matches!(item.kind, InboxKind::Cancel | InboxKind::Resume);

@@ -3,13 +3,18 @@
 //! Each function first decides, then writes: when it refuses, nothing has been written. So a store may run many of
 //! them in one transaction, and one refusal does not touch its neighbours.
 
+pub(crate) mod admit;
 pub(crate) mod claim;
 pub(crate) mod commit;
 pub(crate) mod create;
+pub(crate) mod definition;
 pub(crate) mod deliver;
 pub(crate) mod schedule;
 pub(crate) mod serve;
+pub(crate) mod start;
 pub(crate) mod task;
+pub(crate) mod turns;
+pub(crate) mod worker;
 
 use outlast_core::id::{Index, Key, RunKey};
 
@@ -97,9 +102,13 @@ pub(crate) fn awaited_child(child: &RunRow, run: &RunRow) -> Option<Awaited> {
     mine.then(|| Awaited::Child { key: parent.key.clone(), run: child.key.id.clone(), status: child.status })
 }
 
-/// By key, so that every store gives the same order.
+/// By key, and children of one key by their ids, so that every store gives the same order.
 pub(crate) fn sort_awaited(awaited: &mut [Awaited]) {
-    awaited.sort_by(|a, b| awaited_key(a).cmp(awaited_key(b)));
+    let child = |awaited: &Awaited| match awaited {
+        Awaited::Child { run, .. } => Some(run.clone()),
+        Awaited::Timer { .. } | Awaited::Wait { .. } | Awaited::Task { .. } => None,
+    };
+    awaited.sort_by(|a, b| awaited_key(a).cmp(awaited_key(b)).then_with(|| child(a).cmp(&child(b))));
 }
 
 fn awaited_key(awaited: &Awaited) -> &Key {

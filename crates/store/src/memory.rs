@@ -1,9 +1,14 @@
 //! The reference store: maps behind a mutex. What it answers is right by definition; the others are compared with it.
 
+mod admit;
+mod definitions;
+mod outlook;
 mod query;
 mod retention;
 mod rows;
 mod serve;
+mod tasks;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,19 +17,27 @@ use std::time::Duration;
 use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, InboxItem, NewRun, Snapshot, StandaloneTask, Status, TimerRef};
 use outlast_core::id::{
-    AttributeName, DeliveryId, Generation, InboxId, Index, Key, LeaseId, Namespace, NodeId, RunKey, ScheduleId, TaskId,
-    TxnId, Version, WorkflowName,
+    AttributeName, DeliveryId, Generation, InboxId, Index, Key, LeaseId, Namespace, NodeId, QueueName, Revision, RunId,
+    RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId, WorkflowName,
 };
 use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
+use outlast_core::planted;
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 
+use self::admit::PlaceInLine;
+use self::definitions::Definitions;
+use self::workers::WorkerRow;
+use crate::logic::admit::Flow;
+use crate::logic::turns::Turns;
 use crate::logic::{self, Halt};
-use crate::rows::{Fault, Rows, RunRow, TaskRow, TimerRow, WaitRow};
+use crate::rows::{Fault, GateId, GateRow, HeldRow, Rows, RunRow, StartKey, StartKeyRow, TaskRow, TimerRow, WaitRow};
 use crate::{
-    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
-    Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Pick, Release, Resolution, Retained, Retention, RunView,
-    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView,
+    Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
+    Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor,
+    DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release, Resolution,
+    Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended,
+    TaskFilter, TaskHeartbeat, TaskPage, WorkerView,
 };
 
 /// A store in memory: for tests, simulation and runs that need not outlast the process.
@@ -60,12 +73,16 @@ impl MemoryStore {
     }
 }
 
+/// Where tasks line up: queue, priority (negated, so that the highest comes first), namespace.
+type Line = (QueueName, i32, i64);
+
 /// Everything there is, by key.
 #[derive(Debug)]
 struct State {
     clock: Clock,
     secret: [u8; 32],
-    namespaces: BTreeSet<Namespace>,
+    /// With their numbers, which are the order in which they were made.
+    namespaces: BTreeMap<Namespace, i64>,
     leases: BTreeMap<LeaseId, (NodeId, Timestamp)>,
     runs: BTreeMap<RunKey, RunRow>,
     names: BTreeMap<i64, RunKey>,
@@ -80,11 +97,28 @@ struct State {
     snapshots: BTreeMap<i64, (Generation, Snapshot)>,
     attributes: BTreeMap<(i64, AttributeName), String>,
     schedules: BTreeMap<(Namespace, ScheduleId), Schedule>,
-    /// Claimable runs: priority (negated, so that the highest comes first), since when, row.
-    ready: BTreeSet<(i32, Timestamp, i64)>,
+    /// Claimable runs: priority (negated, so that the highest comes first), namespace, since when, row.
+    ready: BTreeSet<(i32, i64, Timestamp, i64)>,
+    /// Ready tasks, each line by place. None is empty.
+    ready_tasks: BTreeMap<Line, BTreeSet<(Timestamp, TaskId, Namespace)>>,
+    /// Delayed and claimed tasks by queue, and until when.
+    task_ends: BTreeMap<QueueName, BTreeSet<(Timestamp, Namespace, TaskId)>>,
+    turns: Turns,
     owned: BTreeSet<(LeaseId, i64)>,
     /// What was offered, and when last.
     served: BTreeMap<(WorkflowName, Version), Timestamp>,
+    held: BTreeMap<i64, HeldRow>,
+    /// Held runs in no line, by when they may begin.
+    fresh: BTreeSet<(Timestamp, i64)>,
+    lines: BTreeSet<PlaceInLine>,
+    gates: BTreeMap<GateId, GateRow>,
+    /// Whether the run has ended.
+    slots: BTreeMap<(i64, GateId), bool>,
+    flows: BTreeMap<Flow, i64>,
+    /// With the only namespace each works for.
+    workers: BTreeMap<(WorkerId, Option<Namespace>), WorkerRow>,
+    start_keys: BTreeMap<StartKey, StartKeyRow>,
+    definitions: Definitions,
 }
 
 /// What tokens are made with. Where time is an argument, everything is told in the same way every time, tokens too.
@@ -108,7 +142,7 @@ impl State {
         State {
             secret: secret(&clock),
             clock,
-            namespaces: BTreeSet::from([Namespace::default_namespace()]),
+            namespaces: BTreeMap::from([(Namespace::default_namespace(), 1)]),
             leases: BTreeMap::new(),
             runs: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -124,9 +158,34 @@ impl State {
             attributes: BTreeMap::new(),
             schedules: BTreeMap::new(),
             ready: BTreeSet::new(),
+            ready_tasks: BTreeMap::new(),
+            task_ends: BTreeMap::new(),
+            turns: Turns::default(),
             owned: BTreeSet::new(),
             served: BTreeMap::new(),
+            held: BTreeMap::new(),
+            fresh: BTreeSet::new(),
+            lines: BTreeSet::new(),
+            gates: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            flows: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            start_keys: BTreeMap::new(),
+            definitions: Definitions::default(),
         }
+    }
+
+    /// Whether it is new.
+    fn put_namespace(&mut self, namespace: Namespace) -> bool {
+        let number = self.namespaces.len() as i64 + 1;
+        let new = !self.namespaces.contains_key(&namespace);
+        self.namespaces.entry(namespace).or_insert(number);
+        new
+    }
+
+    /// The number of a namespace; of one that does not exist, none that is in use.
+    fn number(&self, namespace: &Namespace) -> i64 {
+        self.namespaces.get(namespace).copied().unwrap_or(0)
     }
 
     fn by_row(&self, row: i64) -> Option<&RunRow> {
@@ -179,6 +238,10 @@ impl State {
     fn claim_tasks(&mut self, claim: &ClaimTasks) -> Result<Vec<ClaimedTask>, Halt<StoreError>> {
         let limit = claim.limit.min(CLAIM_BATCH_MAX);
         let mut claimed = Vec::new();
+        if logic::task::asks_nobody(self, claim)? {
+            return Ok(claimed);
+        }
+        self.promote_tasks(claim);
         for task in self.task_candidates(claim, limit) {
             claimed.extend(logic::task::take(self, &task, claim)?);
         }
@@ -188,6 +251,8 @@ impl State {
     fn sweep(&mut self, limit: usize) -> Result<Swept, Halt<StoreError>> {
         let now = self.now();
         let due: Vec<_> = self.due.iter().take_while(|(due, ..)| *due <= now).take(limit).cloned().collect();
+        let late = due.first().map_or(Duration::ZERO, |(due, ..)| now.since(*due));
+        let full = due.len() == limit;
         let mut fired = 0;
         for (_, row, timer) in due {
             if let Some(key) = self.names.get(&row).cloned() {
@@ -195,7 +260,7 @@ impl State {
             }
         }
         let next_due = self.due.first().map(|(due, _, _)| *due);
-        Ok(Swept { now, fired, next_due, more: next_due.is_some_and(|due| due <= now) })
+        Ok(Swept { now, fired, late, next_due, more: full && next_due.is_some_and(|due| due <= now) })
     }
 }
 
@@ -232,6 +297,20 @@ impl Store for MemoryStore {
         })
     }
 
+    fn leases(&self) -> BoxFuture<'_, Result<Vec<Lease>, StoreError>> {
+        Box::pin(async move {
+            let state = self.state();
+            let now = state.now();
+            let lease = |(id, (node, until)): (&LeaseId, &(NodeId, Timestamp))| Lease {
+                id: *id,
+                node: node.clone(),
+                until: *until,
+                now,
+            };
+            Ok(state.leases.iter().map(lease).collect())
+        })
+    }
+
     fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
         Box::pin(async move {
             let mut state = self.state();
@@ -247,7 +326,7 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.state().wakes(lease, limit)) })
     }
 
-    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<bool, StoreError>>> {
         Box::pin(async move {
             let mut state = self.state();
             runs.iter().map(|take| answer(logic::claim::take(&mut *state, take))).collect()
@@ -304,8 +383,16 @@ impl Store for MemoryStore {
     fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {
         Box::pin(async move {
             let mut state = self.state();
-            let leave = |delivery| answer(logic::deliver::deliver(&mut *state, delivery, &self.limits));
-            deliveries.iter().map(leave).collect()
+            let leave = |mut delivery| {
+                if planted!("delivery-ignores-namespace")
+                    && let Delivery::Signal { run, .. } = &mut delivery
+                    && let Some(first) = state.runs.keys().find(|first| first.id == run.id)
+                {
+                    *run = first.clone();
+                }
+                answer(logic::deliver::deliver(&mut *state, &delivery, &self.limits))
+            };
+            deliveries.into_iter().map(leave).collect()
         })
     }
 
@@ -324,19 +411,96 @@ impl Store for MemoryStore {
         Box::pin(async move { answer(logic::task::heartbeat(&mut *self.state(), &heartbeat, &self.limits)) })
     }
 
-    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
+    fn task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<TaskDetail, StoreError>> {
+        Box::pin(async move { answer(logic::task::detail(&mut *self.state(), &namespace, &id)) })
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        Box::pin(async move { Ok(self.state().list_tasks(&filter)) })
+    }
+
+    fn retry_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { answer(logic::task::retry(&mut *self.state(), &namespace, &id)) })
+    }
+
+    fn discard_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { answer(logic::task::discard(&mut *self.state(), &namespace, &id)) })
+    }
+
+    fn see_worker(&self, sighting: Sighting) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { answer(self.state().see_worker(sighting)) })
+    }
+
+    fn forget_worker(&self, namespace: Option<Namespace>, worker: WorkerId) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let state = self.state();
-            let tasks = state.tasks.values().filter(|task| task.namespace == namespace);
-            Ok(tasks.take(limit).map(TaskRow::view).collect())
+            self.state().workers.remove(&(worker, namespace));
+            Ok(())
         })
+    }
+
+    fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
+        Box::pin(async move { Ok(self.state().list_workers(&namespace)) })
+    }
+
+    fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            definitions.into_iter().map(|definition| state.define(definition, &self.limits)).collect()
+        })
+    }
+
+    fn definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Option<Version>,
+    ) -> BoxFuture<'_, Result<Option<DefinitionDetail>, StoreError>> {
+        Box::pin(async move { Ok(self.state().definition(&namespace, &workflow, version.as_ref())) })
+    }
+
+    fn definitions(&self, filter: DefinitionFilter) -> BoxFuture<'_, Result<DefinitionPage, StoreError>> {
+        Box::pin(async move { Ok(self.state().list_definitions(&filter)) })
+    }
+
+    fn forget_definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Version,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { self.state().forget_definition(namespace, workflow, version) })
+    }
+
+    fn wake(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { answer(logic::worker::wake(&mut *self.state(), &run)) })
+    }
+
+    fn resumes(
+        &self,
+        namespace: Namespace,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Resume>, StoreError>> {
+        Box::pin(async move { Ok(self.state().resumes(&namespace, after.as_ref(), limit)) })
+    }
+
+    fn outlook(&self, queues: Vec<QueueName>) -> BoxFuture<'_, Result<Outlook, StoreError>> {
+        Box::pin(async move { answer(self.state().outlook(&queues)) })
+    }
+
+    fn depths(&self) -> BoxFuture<'_, Result<Depths, StoreError>> {
+        Box::pin(async move { Ok(self.state().depths()) })
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
         Box::pin(async move { answer(self.state().sweep(limit)) })
     }
 
-    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn admit(&self, limit: usize) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+        Box::pin(async move { answer(logic::admit::admit(&mut *self.state(), limit)) })
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
         Box::pin(async move { answer(logic::schedule::put(&mut *self.state(), &schedule, &self.limits)) })
     }
 
@@ -344,15 +508,22 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.state().schedules.remove(&(namespace, id)).is_some()) })
     }
 
-    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+    fn schedules(
+        &self,
+        namespace: Namespace,
+        only: Option<ScheduleId>,
+    ) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
         Box::pin(async move {
             let state = self.state();
-            Ok(state.schedules.values().filter(|schedule| schedule.namespace == namespace).cloned().collect())
+            let wanted = |schedule: &&Schedule| {
+                schedule.namespace == namespace && only.as_ref().is_none_or(|id| schedule.id == *id)
+            };
+            Ok(state.schedules.values().filter(wanted).cloned().collect())
         })
     }
 
-    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        Box::pin(async move { Ok(self.state().due_schedules(limit)) })
+    fn due_schedules(&self, after: Option<DueCursor>, limit: usize) -> BoxFuture<'_, Result<DueSchedules, StoreError>> {
+        Box::pin(async move { Ok(self.state().due_schedules(after.as_ref(), limit)) })
     }
 
     fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
@@ -360,11 +531,11 @@ impl Store for MemoryStore {
     }
 
     fn put_namespace(&self, namespace: Namespace) -> BoxFuture<'_, Result<bool, StoreError>> {
-        Box::pin(async move { Ok(self.state().namespaces.insert(namespace)) })
+        Box::pin(async move { Ok(self.state().put_namespace(namespace)) })
     }
 
     fn namespaces(&self) -> BoxFuture<'_, Result<Vec<Namespace>, StoreError>> {
-        Box::pin(async move { Ok(self.state().namespaces.iter().cloned().collect()) })
+        Box::pin(async move { Ok(self.state().namespaces.keys().cloned().collect()) })
     }
 
     fn secret(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>> {
@@ -381,6 +552,10 @@ impl Store for MemoryStore {
 
     fn count(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<(Status, u64)>, StoreError>> {
         Box::pin(async move { Ok(self.state().count(&namespace)) })
+    }
+
+    fn held(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Held>, StoreError>> {
+        Box::pin(async move { answer(logic::admit::held_view(&mut *self.state(), &run)) })
     }
 
     fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {

@@ -4,9 +4,11 @@
 //! write and commit. Claims skip what others hold. All database work happens in tasks the store owns, so dropping a
 //! caller's future never leaves a connection in the middle of anything.
 
+mod admit;
 mod authors;
 mod claim;
 mod decode;
+mod definition;
 mod failure;
 mod fetch;
 mod flush;
@@ -19,6 +21,7 @@ mod migrate;
 mod namespaces;
 mod needs;
 mod options;
+mod outlook;
 #[cfg(test)]
 mod plans;
 mod query;
@@ -29,15 +32,20 @@ mod session;
 mod sweep;
 mod task;
 mod tls;
+mod turns;
 mod work;
+mod worker;
 mod working_set;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
+use outlast_core::id::{
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
+};
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
@@ -46,10 +54,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::Row;
 
+use crate::logic::turns::Turns;
 use crate::{
-    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
-    Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Pick, Release, Resolution, Retained, Retention, RunView,
-    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted, Trouble,
+    Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
+    Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
+    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release,
+    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail,
+    TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, Trouble, WorkerView,
 };
 use authors::Authors;
 use failure::Failure;
@@ -58,7 +69,9 @@ use hint::Hints;
 use namespaces::Namespaces;
 pub use options::{PostgresOptions, Tls};
 use session::Session;
-use work::{ClaimNamed, Unpark};
+use task::lines::Lines;
+use work::DeadTask;
+use work::{ClaimNamed, Unpark, Wake};
 
 /// How often a transaction that lost a race is begun again.
 const ATTEMPTS_MAX: u32 = 10;
@@ -124,6 +137,9 @@ struct Core {
     clock: Clock,
     limits: Limits,
     namespaces: Namespaces,
+    turns: Mutex<Turns>,
+    /// Where ready tasks line up, as far as this store has seen.
+    lines: Mutex<Lines>,
     runtime: Handle,
     hints: Option<Arc<Hints>>,
 }
@@ -184,6 +200,8 @@ impl PostgresStore {
             clock: options.clock.clone(),
             limits: options.limits.clone(),
             namespaces: Namespaces::default(),
+            turns: Mutex::default(),
+            lines: Mutex::default(),
             runtime,
             hints: options.notify.then(|| Arc::new(Hints::new())),
         });
@@ -193,12 +211,6 @@ impl PostgresStore {
         }
         let queue = Queue::start(&core, options.lanes);
         Ok(PostgresStore { inner: Arc::new(Inner { core, queue }) })
-    }
-
-    /// A number that changes when somebody made something ready, in any process. Only a hint, to look sooner: some may
-    /// be missed and some may be for nothing. None unless [`PostgresOptions::notify`] is set.
-    pub fn hints(&self) -> Option<watch::Receiver<u64>> {
-        self.inner.core.hints.as_ref().map(|hints| hints.subscribe())
     }
 
     /// Has work done in a task of the store, so that it ends well even if nobody waits for it any more.
@@ -231,6 +243,14 @@ impl Store for PostgresStore {
         self.own(move |core| async move { lease::retire(&core, lease).await })
     }
 
+    fn leases(&self) -> BoxFuture<'_, Result<Vec<Lease>, StoreError>> {
+        self.own(|core| async move { lease::all(&core).await })
+    }
+
+    fn hints(&self) -> Option<watch::Receiver<u64>> {
+        self.inner.core.hints.as_ref().map(|hints| hints.subscribe())
+    }
+
     fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
         Box::pin(self.inner.queue.submit(runs))
     }
@@ -249,7 +269,7 @@ impl Store for PostgresStore {
         self.own(move |core| async move { claim::wakes(&core, decode::number(lease.0), limit).await })
     }
 
-    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<bool, StoreError>>> {
         Box::pin(self.inner.queue.submit(runs))
     }
 
@@ -295,6 +315,11 @@ impl Store for PostgresStore {
         Box::pin(self.inner.queue.submit(deliveries))
     }
 
+    fn deliver_and_claim(&self, deliveries: Vec<Delivery>, _claim: Claim) -> BoxFuture<'_, DeliveredAndClaimed> {
+        // Two transactions one after the other: whoever delivers would wait for the claims of the whole node.
+        Box::pin(async move { DeliveredAndClaimed { delivered: self.deliver(deliveries).await, claimed: None } })
+    }
+
     fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
         Box::pin(self.inner.queue.submit(tasks))
     }
@@ -307,15 +332,94 @@ impl Store for PostgresStore {
         Box::pin(self.inner.queue.submit_one(heartbeat))
     }
 
-    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
-        self.own(move |core| async move { task::list(&core, &namespace, limit).await })
+    fn task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<TaskDetail, StoreError>> {
+        self.own(|core| async move { task::list::one(&core, &namespace, &id).await })
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        self.own(|core| async move { task::list::page(&core, &filter).await })
+    }
+
+    fn retry_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.inner.queue.submit_one(DeadTask::Retry(namespace, id)))
+    }
+
+    fn discard_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.inner.queue.submit_one(DeadTask::Discard(namespace, id)))
+    }
+
+    fn see_worker(&self, sighting: Sighting) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.own(|core| async move { worker::see(&core, &sighting).await })
+    }
+
+    fn forget_worker(&self, namespace: Option<Namespace>, worker: WorkerId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.own(|core| async move { worker::forget(&core, namespace.as_ref(), &worker).await })
+    }
+
+    fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
+        self.own(|core| async move { worker::list(&core, &namespace).await })
+    }
+
+    fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {
+        let expected = definitions.len();
+        let defined = self.own(|core| async move { definition::define(&core, &definitions).await });
+        Box::pin(
+            async move { defined.await.unwrap_or_else(|error| (0..expected).map(|_| Err(error.clone())).collect()) },
+        )
+    }
+
+    fn definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Option<Version>,
+    ) -> BoxFuture<'_, Result<Option<DefinitionDetail>, StoreError>> {
+        self.own(|core| async move { definition::one(&core, &namespace, &workflow, version.as_ref()).await })
+    }
+
+    fn definitions(&self, filter: DefinitionFilter) -> BoxFuture<'_, Result<DefinitionPage, StoreError>> {
+        self.own(|core| async move { definition::page(&core, &filter).await })
+    }
+
+    fn forget_definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Version,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.own(|core| async move { definition::forget(&core, &namespace, &workflow, &version).await })
+    }
+
+    fn wake(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.inner.queue.submit_one(Wake(run)))
+    }
+
+    fn resumes(
+        &self,
+        namespace: Namespace,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Resume>, StoreError>> {
+        self.own(move |core| async move { worker::resumes(&core, &namespace, after.as_ref(), limit).await })
+    }
+
+    fn outlook(&self, queues: Vec<QueueName>) -> BoxFuture<'_, Result<Outlook, StoreError>> {
+        self.own(|core| async move { outlook::outlook(&core, &queues).await })
+    }
+
+    fn depths(&self) -> BoxFuture<'_, Result<Depths, StoreError>> {
+        self.own(|core| async move { outlook::depths(&core).await })
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
         self.own(move |core| async move { sweep::sweep(&core, limit).await })
     }
 
-    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn admit(&self, limit: usize) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+        self.own(move |core| async move { admit::admit(&core, limit).await })
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
         Box::pin(self.inner.queue.submit_one(schedule))
     }
 
@@ -323,12 +427,16 @@ impl Store for PostgresStore {
         self.own(|core| async move { query::remove_schedule(&core, &namespace, &id).await })
     }
 
-    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        self.own(|core| async move { query::schedules(&core, &namespace).await })
+    fn schedules(
+        &self,
+        namespace: Namespace,
+        only: Option<ScheduleId>,
+    ) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        self.own(|core| async move { query::schedules(&core, &namespace, only.as_ref()).await })
     }
 
-    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        self.own(move |core| async move { query::due_schedules(&core, limit).await })
+    fn due_schedules(&self, after: Option<DueCursor>, limit: usize) -> BoxFuture<'_, Result<DueSchedules, StoreError>> {
+        self.own(move |core| async move { query::due_schedules(&core, after.as_ref(), limit).await })
     }
 
     fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
@@ -363,6 +471,10 @@ impl Store for PostgresStore {
 
     fn count(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<(Status, u64)>, StoreError>> {
         self.own(|core| async move { query::count(&core, &namespace).await })
+    }
+
+    fn held(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Held>, StoreError>> {
+        self.own(|core| async move { admit::held(&core, &run).await })
     }
 
     fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {

@@ -4,6 +4,8 @@
 //! statements inside the writer's transaction, PostgreSQL over a working set that was fetched and locked before and is
 //! flushed after. So there is one place that knows the rules, and a store is an adapter.
 
+mod admission;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,8 +17,10 @@ use outlast_core::id::{
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 
-use crate::api::{RunView, Schedule, TaskState, TaskView};
+use crate::api::{Lapse, RunView, Schedule, TaskDetail, TaskState, TaskView};
 use crate::error::StoreError;
+
+pub(crate) use admission::*;
 
 /// A run. Whoever changes anything that belongs to a run holds its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,10 @@ pub(crate) struct RunRow {
     pub(crate) answered: u32,
     /// Whether it ever had a timer, wait, task or snapshot: if not, its end has nothing to clear.
     pub(crate) side: bool,
+    /// Where its next task lines up, if not now: behind all it has queued already.
+    pub(crate) next_place: Option<Timestamp>,
+    /// Whether it was started under flow control: then its end has something to give back.
+    pub(crate) controlled: bool,
 }
 
 impl RunRow {
@@ -80,8 +88,18 @@ impl RunRow {
         }
     }
 
-    /// Leaves a resume. Always a change of the row, so that its lock keeps claimers away until the wake is durable.
+    /// Whether flow control holds it back. Nobody else should be queued and not ready; one that is owned as well was seized, to be
+    /// ended, and goes back to where it was if that comes to nothing.
+    pub(crate) fn is_held(&self) -> bool {
+        self.controlled && self.status == Status::Queued && self.ready_at.is_none()
+    }
+
+    /// Leaves a resume. Always a change of the row, so that its lock keeps claimers away until the wake is durable. What
+    /// comes for a run that is held back waits in its inbox.
     pub(crate) fn wake(&mut self, now: Timestamp) {
+        if self.is_held() {
+            return;
+        }
         self.ready_at = self.ready_at.or(Some(now));
     }
 
@@ -177,6 +195,8 @@ pub(crate) struct TaskRow {
     pub(crate) id: TaskId,
     /// The run that awaits it, and its operation; none once it is detached or cancelled.
     pub(crate) awaited: Option<(RunId, Key)>,
+    /// The run that queued it. It stays when the run ends.
+    pub(crate) origin: Option<RunId>,
     pub(crate) name: TaskName,
     pub(crate) queue: QueueName,
     pub(crate) priority: i16,
@@ -187,7 +207,16 @@ pub(crate) struct TaskRow {
     pub(crate) worker: Option<WorkerId>,
     pub(crate) claim: Option<ClaimId>,
     pub(crate) available_at: Timestamp,
+    /// Where it stands among the ready ones of its queue, priority and namespace: see [`crate::logic::task`].
+    pub(crate) place: Timestamp,
+    /// Until when it stays delayed or claimed. Then the next claim of its queue makes it ready.
     pub(crate) until: Option<Timestamp>,
+    /// When its attempt began.
+    pub(crate) began: Option<Timestamp>,
+    /// What it means if the claim lapses, and how the last attempt lapsed that nobody has judged yet.
+    pub(crate) lapse: Option<Lapse>,
+    pub(crate) lapsed: Option<Lapse>,
+    pub(crate) died_at: Option<Timestamp>,
     pub(crate) cancelled: bool,
     pub(crate) meta: Option<Bytes>,
     /// The last error or progress.
@@ -201,22 +230,42 @@ impl TaskRow {
             name: self.name.clone(),
             queue: self.queue.clone(),
             run: self.awaited.as_ref().map(|(run, _)| run.clone()),
+            origin: self.origin.clone(),
             state: self.state,
+            priority: self.priority,
             attempt: self.attempt,
             worker: self.worker.clone(),
+            since: self.began,
+            until: self.until,
             available_at: self.available_at,
+            died_at: self.died_at,
             note: self.note.clone(),
         }
+    }
+
+    pub(crate) fn detail(&self) -> TaskDetail {
+        TaskDetail { view: self.view(), args: self.args.clone(), meta: self.meta.clone() }
+    }
+
+    /// Whether a worker may still say what came of it: nobody else has taken it since.
+    pub(crate) fn is_held_under(&self, token: TaskToken, now: Timestamp) -> bool {
+        let held = match self.state {
+            TaskState::Claimed => self.lapse.is_none() || self.until.is_some_and(|until| until > now),
+            // Its worker fell silent, and it is to be claimed again. If that was the end of the attempt, it is too late.
+            TaskState::Ready => self.worker.is_some() && self.lapsed.is_none(),
+            TaskState::Delayed | TaskState::Dead => false,
+        };
+        held && self.token == token
     }
 }
 
 /// Stable numbers for [`TaskState`].
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn task_state_code(state: TaskState) -> i16 {
     match state {
         TaskState::Ready => 0,
         TaskState::Claimed => 1,
         TaskState::Dead => 2,
+        TaskState::Delayed => 3,
     }
 }
 
@@ -227,6 +276,26 @@ pub(crate) fn task_state_from_code(code: i64) -> Option<TaskState> {
         0 => Some(TaskState::Ready),
         1 => Some(TaskState::Claimed),
         2 => Some(TaskState::Dead),
+        3 => Some(TaskState::Delayed),
+        _ => None,
+    }
+}
+
+/// Stable numbers for [`Lapse`].
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn lapse_code(lapse: Lapse) -> i16 {
+    match lapse {
+        Lapse::Timeout => 0,
+        Lapse::Silence => 1,
+    }
+}
+
+/// The lapse of a stored number.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn lapse_from_code(code: i64) -> Option<Lapse> {
+    match code {
+        0 => Some(Lapse::Timeout),
+        1 => Some(Lapse::Silence),
         _ => None,
     }
 }
@@ -264,7 +333,7 @@ impl From<StoreError> for Fault {
 }
 
 /// Row access for the shared logic, inside one transaction. Reads see earlier writes.
-pub(crate) trait Rows {
+pub(crate) trait Rows: HeldRows {
     /// The store's clock, read after the locks were taken.
     fn now(&self) -> Timestamp;
 
@@ -307,6 +376,10 @@ pub(crate) trait Rows {
     fn task(&mut self, namespace: &Namespace, id: &TaskId) -> Result<Option<TaskRow>, Fault>;
     fn task_of(&mut self, run: &RunRow, key: &Key) -> Result<Option<TaskRow>, Fault>;
     fn put_task(&mut self, task: &TaskRow) -> Result<(), Fault>;
+    /// [`Rows::put_task`] of one that was ready and is handed out to a worker: what it is and where it belongs is as it was.
+    fn hand_out(&mut self, task: &TaskRow) -> Result<(), Fault> {
+        self.put_task(task)
+    }
     fn remove_task(&mut self, namespace: &Namespace, id: &TaskId) -> Result<(), Fault>;
 
     fn put_snapshot(&mut self, run: &RunRow, snapshot: &Snapshot) -> Result<(), Fault>;

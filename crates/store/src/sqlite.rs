@@ -1,46 +1,56 @@
 //! The store on one SQLite file: nothing else to run, durable at every acknowledgement.
 
+mod admit;
 mod claim;
 mod decode;
+mod definitions;
 mod error;
 mod guard;
 mod names;
+mod outlook;
 #[cfg(test)]
 mod plans;
 mod query;
 mod readers;
+mod ready;
 mod retention;
 mod rows;
 mod schema;
 mod serve;
 mod statements;
 mod transact;
+mod workers;
 mod writer;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
+use outlast_core::id::{
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
+};
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use self::guard::Guard;
 use self::names::Names;
 use self::query::Query;
 use self::readers::ReaderQueue;
 use self::rows::SqliteRows;
-use self::writer::{Writer, WriterQueue};
+use self::writer::{Lasting, Writer, WriterQueue};
 use crate::error::Trouble;
 use crate::logic::{self, Halt};
 use crate::rows::{Fault, Rows};
 use crate::{
-    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created, Delivered,
-    Excerpt, Filter, Fire, Fired, Lease, Load, Loaded, Page, Release, Resolution, Retained, Retention, RunView,
-    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted,
+    Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
+    Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
+    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release,
+    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail,
+    TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
 /// How to open a file.
@@ -92,6 +102,8 @@ pub struct SqliteStore {
     /// Both end before the threads are joined: that is what ends the threads.
     queues: Option<(WriterQueue, ReaderQueue)>,
     threads: Vec<JoinHandle<()>>,
+    /// For those who read on their own thread.
+    here: Mutex<Option<(Connection, Names)>>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -118,6 +130,7 @@ impl SqliteStore {
         let guard = schema::own_names()
             .and_then(|own| Guard::install(&mut connection, own, options.transaction_limit))
             .map_err(|error| error::store_error(&error))?;
+        let here = Mutex::new(Some((schema::open_reader(path)?, Names::default())));
         let (reader_queue, questions) = readers::queue();
         let mut threads = Vec::new();
         for _ in 0..options.readers.max(1) {
@@ -131,7 +144,7 @@ impl SqliteStore {
             drop(lock);
         })?);
         let queues = Some((writer_queue, reader_queue));
-        Ok(SqliteStore { limits: Arc::new(options.limits), clock: options.clock, guard, queues, threads })
+        Ok(SqliteStore { limits: Arc::new(options.limits), clock: options.clock, guard, queues, threads, here })
     }
 
     fn writer(&self) -> Result<WriterQueue, StoreError> {
@@ -144,28 +157,33 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&mut SqliteRows<'_>) -> Result<T, Halt<StoreError>> + Send + 'static,
     {
-        self.write_all(move |rows| Ok(vec![answer(work(rows))?])).await?.pop().unwrap_or_else(|| Err(closed()))
+        self.writer()?.run(Lasting::Forever, move |rows| answer(work(rows))).await?
     }
 
-    /// As [`Self::write`], for batches.
-    async fn write_all<T, F>(&self, work: F) -> Result<Vec<Result<T, StoreError>>, StoreError>
+    /// The same for what ends with this process: it need not be on the disk.
+    async fn note<T, F>(&self, mut work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnMut(&mut SqliteRows<'_>) -> Result<Vec<Result<T, StoreError>>, Fault> + Send + 'static,
+        F: FnMut(&mut SqliteRows<'_>) -> Result<T, Halt<StoreError>> + Send + 'static,
     {
-        self.writer()?.run(work).await
+        self.writer()?.run(Lasting::Process, move |rows| answer(work(rows))).await?
     }
 
     /// Applies a piece of logic to each item of a batch.
-    async fn batch<I, T, F>(&self, items: Vec<I>, each: F) -> Vec<Result<T, StoreError>>
+    async fn batch<I, T, F>(&self, lasting: Lasting, items: Vec<I>, each: F) -> Vec<Result<T, StoreError>>
     where
         I: Send + 'static,
         T: Send + 'static,
         F: Fn(&mut SqliteRows<'_>, &I, &Limits) -> Result<T, Halt<StoreError>> + Send + 'static,
     {
         let (count, limits) = (items.len(), self.limits.clone());
-        let done = self.write_all(move |rows| items.iter().map(|item| answer(each(rows, item, &limits))).collect());
-        done.await.unwrap_or_else(|error| repeat(&error, count))
+        let work =
+            move |rows: &mut SqliteRows<'_>| items.iter().map(|item| answer(each(rows, item, &limits))).collect();
+        let done = match self.writer() {
+            Ok(writer) => writer.run(lasting, work).await,
+            Err(error) => Err(error),
+        };
+        done.unwrap_or_else(|error| repeat(&error, count))
     }
 
     async fn read<T, F>(&self, question: F) -> Result<T, StoreError>
@@ -180,7 +198,8 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // What was accepted is written before the file is given up.
+        // What was accepted is written before the file is given up, and the writer's connection is the last to go.
+        self.here = Mutex::new(None);
         self.queues = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -222,31 +241,36 @@ fn commit_one(rows: &mut SqliteRows<'_>, commit: &Commit, limits: &Limits) -> Re
 
 impl Store for SqliteStore {
     fn register(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        Box::pin(self.write(move |rows| claim::register(rows, &node, lease)))
+        Box::pin(self.note(move |rows| claim::register(rows, &node, lease)))
     }
 
     fn renew(&self, lease: LeaseId, duration: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        Box::pin(self.write(move |rows| claim::renew(rows, lease, duration)))
+        Box::pin(self.note(move |rows| claim::renew(rows, lease, duration)))
     }
 
     fn retire(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.write(move |rows| claim::retire(rows, lease)))
+        Box::pin(self.note(move |rows| claim::retire(rows, lease)))
+    }
+
+    fn leases(&self) -> BoxFuture<'_, Result<Vec<Lease>, StoreError>> {
+        let clock = self.clock.clone();
+        Box::pin(self.read(move |query| query.leases(clock.now())))
     }
 
     fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
-        Box::pin(self.batch(runs, |rows, new, limits| logic::create::create(rows, new, limits)))
+        Box::pin(self.batch(Lasting::Forever, runs, |rows, new, limits| logic::create::create(rows, new, limits)))
     }
 
     fn claim(&self, claim: Claim) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {
-        Box::pin(self.write(move |rows| claim::claim(rows, &claim)))
+        Box::pin(self.note(move |rows| claim::claim(rows, &claim)))
     }
 
     fn wakes(&self, lease: LeaseId, limit: usize) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
         Box::pin(self.read(move |query| query.wakes(lease, limit)))
     }
 
-    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
-        Box::pin(self.batch(runs, |rows, take, _| logic::claim::take(rows, take)))
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<bool, StoreError>>> {
+        Box::pin(self.batch(Lasting::Process, runs, |rows, take, _| logic::claim::take(rows, take)))
     }
 
     fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>> {
@@ -267,7 +291,10 @@ impl Store for SqliteStore {
             let work = move |rows: &mut SqliteRows<'_>| {
                 commits.iter().map(|commit| answer(commit_one(rows, commit, &limits))).collect()
             };
-            writer.run(work).await.unwrap_or_else(|error| repeat(&CommitError::NotApplied(error), count))
+            writer
+                .run(Lasting::Forever, work)
+                .await
+                .unwrap_or_else(|error| repeat(&CommitError::NotApplied(error), count))
         })
     }
 
@@ -285,6 +312,15 @@ impl Store for SqliteStore {
         Some(done.unwrap_or_else(|error| repeat(&error, runs.len())))
     }
 
+    fn load_here(&self, loads: &[Load]) -> Option<Vec<Result<Loaded, StoreError>>> {
+        let mut here = self.here.try_lock().ok()?;
+        let (connection, names) = here.as_mut()?;
+        let loaded = readers::in_one_state(connection, names, |connection, names| {
+            Ok(Query { connection, names }.load_all(loads))
+        });
+        Some(loaded.unwrap_or_else(|error| repeat(&error, loads.len())))
+    }
+
     fn transact(&self, transact: Transact) -> BoxFuture<'_, Result<Transacted, CommitError>> {
         let job = transact::Job::new(transact, Arc::clone(&self.limits), Arc::clone(&self.guard));
         Box::pin(async move {
@@ -299,7 +335,7 @@ impl Store for SqliteStore {
     }
 
     fn release(&self, runs: Vec<Release>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
-        Box::pin(self.batch(runs, |rows, release, _| logic::claim::release(rows, release)))
+        Box::pin(self.batch(Lasting::Process, runs, |rows, release, _| logic::claim::release(rows, release)))
     }
 
     fn unpark(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
@@ -315,11 +351,32 @@ impl Store for SqliteStore {
     }
 
     fn deliver(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Delivered, StoreError>>> {
-        Box::pin(self.batch(deliveries, |rows, delivery, limits| logic::deliver::deliver(rows, delivery, limits)))
+        Box::pin(self.batch(Lasting::Forever, deliveries, |rows, delivery, limits| {
+            logic::deliver::deliver(rows, delivery, limits)
+        }))
+    }
+
+    fn deliver_and_claim(&self, deliveries: Vec<Delivery>, claim: Claim) -> BoxFuture<'_, DeliveredAndClaimed> {
+        Box::pin(async move {
+            let (count, limits) = (deliveries.len(), self.limits.clone());
+            let work = move |rows: &mut SqliteRows<'_>| {
+                let each = deliveries.iter().map(|delivery| answer(logic::deliver::deliver(rows, delivery, &limits)));
+                let delivered = each.collect::<Result<Vec<_>, _>>()?;
+                Ok(DeliveredAndClaimed { delivered, claimed: Some(answer(claim::claim(rows, &claim))?) })
+            };
+            let done = match self.writer() {
+                Ok(writer) => writer.run(Lasting::Forever, work).await,
+                Err(error) => Err(error),
+            };
+            done.unwrap_or_else(|error| DeliveredAndClaimed {
+                delivered: repeat(&error, count),
+                claimed: Some(Err(error)),
+            })
+        })
     }
 
     fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
-        Box::pin(self.batch(tasks, |rows, task, limits| logic::task::enqueue(rows, task, limits)))
+        Box::pin(self.batch(Lasting::Forever, tasks, |rows, task, limits| logic::task::enqueue(rows, task, limits)))
     }
 
     fn claim_tasks(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<ClaimedTask>, StoreError>> {
@@ -328,18 +385,95 @@ impl Store for SqliteStore {
 
     fn heartbeat(&self, heartbeat: TaskHeartbeat) -> BoxFuture<'_, Result<TaskExtended, StoreError>> {
         let limits = self.limits.clone();
-        Box::pin(self.write(move |rows| logic::task::heartbeat(rows, &heartbeat, &limits)))
+        Box::pin(self.note(move |rows| logic::task::heartbeat(rows, &heartbeat, &limits)))
     }
 
-    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
-        Box::pin(self.read(move |query| query.tasks(&namespace, limit)))
+    fn task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<TaskDetail, StoreError>> {
+        Box::pin(self.read(move |query| query.task(&namespace, &id)))
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        Box::pin(self.read(move |query| query.tasks(&filter)))
+    }
+
+    fn retry_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |rows| logic::task::retry(rows, &namespace, &id)))
+    }
+
+    fn discard_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.write(move |rows| logic::task::discard(rows, &namespace, &id)))
+    }
+
+    fn see_worker(&self, sighting: Sighting) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.note(move |rows| workers::see(rows, &sighting)))
+    }
+
+    fn forget_worker(&self, namespace: Option<Namespace>, worker: WorkerId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.note(move |rows| workers::forget_one(rows, namespace.as_ref(), &worker)))
+    }
+
+    fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
+        Box::pin(self.read(move |query| query.workers(&namespace)))
+    }
+
+    fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {
+        Box::pin(self.batch(Lasting::Forever, definitions, definitions::define))
+    }
+
+    fn definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Option<Version>,
+    ) -> BoxFuture<'_, Result<Option<DefinitionDetail>, StoreError>> {
+        Box::pin(self.read(move |query| query.definition(&namespace, &workflow, version.as_ref())))
+    }
+
+    fn definitions(&self, filter: DefinitionFilter) -> BoxFuture<'_, Result<DefinitionPage, StoreError>> {
+        Box::pin(self.read(move |query| query.definitions(&filter)))
+    }
+
+    fn forget_definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Version,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.write(move |rows| definitions::forget(rows, &namespace, &workflow, &version)))
+    }
+
+    fn wake(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.write(move |rows| logic::worker::wake(rows, &run)))
+    }
+
+    fn resumes(
+        &self,
+        namespace: Namespace,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Resume>, StoreError>> {
+        Box::pin(self.read(move |query| query.resumes(&namespace, after.as_ref(), limit)))
+    }
+
+    fn outlook(&self, queues: Vec<QueueName>) -> BoxFuture<'_, Result<Outlook, StoreError>> {
+        let clock = self.clock.clone();
+        Box::pin(self.read(move |query| query.outlook(clock.now(), &queues)))
+    }
+
+    fn depths(&self) -> BoxFuture<'_, Result<Depths, StoreError>> {
+        let clock = self.clock.clone();
+        Box::pin(self.read(move |query| query.depths(clock.now())))
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
-        Box::pin(self.write(move |rows| claim::sweep(rows, limit)))
+        Box::pin(self.note(move |rows| claim::sweep(rows, limit)))
     }
 
-    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn admit(&self, limit: usize) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+        Box::pin(self.write(move |rows| logic::admit::admit(rows, limit)))
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
         let limits = self.limits.clone();
         Box::pin(self.write(move |rows| logic::schedule::put(rows, &schedule, &limits)))
     }
@@ -352,13 +486,17 @@ impl Store for SqliteStore {
         }))
     }
 
-    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        Box::pin(self.read(move |query| query.schedules(&namespace)))
+    fn schedules(
+        &self,
+        namespace: Namespace,
+        only: Option<ScheduleId>,
+    ) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        Box::pin(self.read(move |query| query.schedules(&namespace, only.as_ref())))
     }
 
-    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+    fn due_schedules(&self, after: Option<DueCursor>, limit: usize) -> BoxFuture<'_, Result<DueSchedules, StoreError>> {
         let clock = self.clock.clone();
-        Box::pin(self.read(move |query| query.due_schedules(clock.now(), limit)))
+        Box::pin(self.read(move |query| query.due_schedules(clock.now(), after.as_ref(), limit)))
     }
 
     fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
@@ -393,6 +531,10 @@ impl Store for SqliteStore {
         Box::pin(self.read(move |query| query.count(&namespace)))
     }
 
+    fn held(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Held>, StoreError>> {
+        Box::pin(self.write(move |rows| logic::admit::held_view(rows, &run)))
+    }
+
     fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {
         Box::pin(self.read(move |query| query.awaiting(&run)))
     }
@@ -421,3 +563,6 @@ impl Store for SqliteStore {
 fn repeat<T, E: Clone>(error: &E, count: usize) -> Vec<Result<T, E>> {
     (0..count).map(|_| Err(error.clone())).collect()
 }
+
+#[cfg(test)]
+mod tests;

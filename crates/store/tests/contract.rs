@@ -2,6 +2,9 @@
 
 #[path = "support/harness.rs"]
 mod harness;
+#[cfg(outlast_planted)]
+#[path = "support/planted.rs"]
+mod planted;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,6 +15,10 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use outlast_store::contract::{Case, Harness, cases};
 
 fn main() -> ExitCode {
+    #[cfg(outlast_planted)]
+    if std::env::args().any(|argument| argument == "--planted") {
+        return planted::hunt(std::env::args().skip(1).find(|argument| !argument.starts_with("--")).as_deref());
+    }
     let arguments = Arguments::from_args();
     let mut trials = vec![Trial::test("names_are_unique_and_enough", names_are_unique_and_enough)];
     for harness in harness::harnesses() {
@@ -23,11 +30,15 @@ fn main() -> ExitCode {
 
 fn trial(harness: Arc<dyn Harness>, case: Case) -> Trial {
     let name = format!("{}::{}", harness.name(), case.name);
-    Trial::test(name, move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let told = catch_unwind(AssertUnwindSafe(|| runtime.block_on(case.run(&*harness))));
-        told.map_err(|panic| Failed::from(said(&*panic)))
-    })
+    Trial::test(name, move || tell(&*harness, &case).map_err(Failed::from))
+}
+
+/// Runs a case; what it said if it panicked.
+fn tell(harness: &dyn Harness, case: &Case) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let told = catch_unwind(AssertUnwindSafe(|| runtime.block_on(case.run(harness))));
+    told.map_err(|panic| said(&*panic))
 }
 
 /// What a panic said.

@@ -57,6 +57,7 @@ fn prologue() -> Vec<Op> {
         attribute: Some(0),
         history: 0,
         signals: Vec::new(),
+        flow: None,
     };
     vec![
         Op::Register { node: 0, lease: 100_000_000_000 },
@@ -145,7 +146,7 @@ fn memory_answers_like_memory() {
 #[test]
 fn sequences_reach_every_answer() {
     if number("OUTLAST_CASES").is_none() && !quick() {
-        compare(&MemoryHarness, 1_000, Some(1)).check();
+        compare(&MemoryHarness, 2_500, Some(5)).check();
     }
 }
 

@@ -29,7 +29,13 @@ pub enum Control {
     Pause,
     /// Go on after a pause.
     Resume,
+    /// Do something to a flow's node: what, is in its meta.
+    Intervene,
 }
+
+/// The name in the inbox of a request to cancel that came while flow control held the run back: it ends, and its program
+/// never begins.
+pub const HELD_CANCEL: &str = "held";
 
 /// How an attempt at a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +44,8 @@ pub enum TaskOutcome {
     Finished {
         /// The result.
         result: Bytes,
+        /// What the handler wrote beside that, for people; kept with the result if a run waits for it.
+        log: Option<Bytes>,
     },
     /// For good, with an error; the task is kept, dead, for inspection.
     Failed {
@@ -170,11 +178,13 @@ pub enum InboxKind {
     Pause,
     /// A resume was requested.
     Resume,
+    /// An operator wants something done to a flow's node.
+    Intervene,
 }
 
 impl InboxKind {
     /// All of them, in the order of their codes.
-    pub const ALL: [InboxKind; 10] = [
+    pub const ALL: [InboxKind; 11] = [
         InboxKind::Signal,
         InboxKind::Approval,
         InboxKind::Callback,
@@ -185,6 +195,7 @@ impl InboxKind {
         InboxKind::Cancel,
         InboxKind::Pause,
         InboxKind::Resume,
+        InboxKind::Intervene,
     ];
 
     /// The stable number stores keep.
@@ -207,7 +218,8 @@ impl InboxKind {
             | InboxKind::Timer
             | InboxKind::TaskFinished
             | InboxKind::TaskFailed
-            | InboxKind::Child => false,
+            | InboxKind::Child
+            | InboxKind::Intervene => false,
         }
     }
 }
@@ -242,6 +254,6 @@ mod tests {
         for kind in InboxKind::ALL {
             assert_eq!(InboxKind::from_code(i64::from(kind.code())), Some(kind));
         }
-        assert_eq!(InboxKind::from_code(10), None);
+        assert_eq!(InboxKind::from_code(11), None);
     }
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::admission::Admission;
 use super::delivery::Signal;
 use super::{NewTimer, NewWait};
 use crate::id::{AttributeName, ClaimId, Generation, Key, LeaseId, RunId, RunKey, Version, WorkflowName};
@@ -154,6 +155,8 @@ pub struct NewRun {
     pub waits: Vec<NewWait>,
     /// Signals delivered in the same transaction, whether the run was created or existed.
     pub signals: Vec<Signal>,
+    /// Flow control; none for a run that begins at once.
+    pub admission: Option<Box<Admission>>,
 }
 
 impl NewRun {
@@ -172,6 +175,7 @@ impl NewRun {
             timers: Vec::new(),
             waits: Vec::new(),
             signals: Vec::new(),
+            admission: None,
         }
     }
 }

@@ -52,6 +52,8 @@ impl Event {
             Event::NodeStarted { node, .. }
             | Event::NodeCompleted { node, .. }
             | Event::NodeError { node, .. }
+            | Event::NodeSkipped { node, .. }
+            | Event::NodeRetried { node, .. }
             | Event::ContainerIterationStarted { node, .. }
             | Event::ContainerIterationCompleted { node, .. }
             | Event::ContainerChildStarted { node, .. }
@@ -69,6 +71,27 @@ impl Event {
             | Event::StateDelta { .. }
             | Event::Custom { .. } => None,
         }
+    }
+
+    /// Whether it is a flow's own word about where it stands, which the flow asked for. What an operator does to a node is not.
+    pub const fn is_mark(&self) -> bool {
+        matches!(
+            self,
+            Event::NodeStarted { .. }
+                | Event::NodeCompleted { .. }
+                | Event::NodeError { .. }
+                | Event::NodeSkipped { by: None, .. }
+                | Event::ContainerIterationStarted { .. }
+                | Event::ContainerIterationCompleted { .. }
+                | Event::ContainerChildStarted { .. }
+                | Event::ContainerChildCompleted { .. }
+                | Event::LoopIterate { .. }
+        )
+    }
+
+    /// Whether an operator did something to a flow's node.
+    pub const fn is_intervention(&self) -> bool {
+        matches!(self, Event::NodeSkipped { by: Some(_), .. } | Event::NodeRetried { .. })
     }
 
     /// Whether the run is over.

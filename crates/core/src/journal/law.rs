@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::RecordedOperation;
 use super::flow::Flow;
+use super::past::Past;
 use super::role::{Attempt, Role, role, subject};
 use crate::event::{Class, Event, Kind};
 use crate::id::{Index, Key};
@@ -174,7 +175,7 @@ impl Law {
     }
 
     /// Checks `event` and takes note of it; changes nothing if it is refused.
-    pub(super) fn admit(&mut self, index: Index, event: &Event, before: &[Event]) -> Result<(), Illegal> {
+    pub(super) fn admit(&mut self, index: Index, event: &Event, before: Past<'_>) -> Result<(), Illegal> {
         self.check_class_and_phase(event)?;
         if let Some(key) = event.key() {
             self.check_scopes(key, event)?;
@@ -227,7 +228,7 @@ impl Law {
         event: &Event,
         key: &Key,
         role: Role,
-        before: &[Event],
+        before: Past<'_>,
     ) -> Result<(), Illegal> {
         let known = self.operations.get(key).copied();
         let next = match (known, event.kind().operation()) {
@@ -276,6 +277,17 @@ impl Law {
             // A cancelled run goes on at once: its cleanup must not wait for a resume that nobody will send.
             self.phase = Phase::Running;
         }
+    }
+
+    /// Forgets operations that were settled below an index.
+    pub(super) fn forget_below(&mut self, index: Index) {
+        self.operations.retain(|_, track| track.stage == Stage::Open || track.latest >= index);
+        self.operations.shrink_to(2 * self.operations.len());
+    }
+
+    /// What began in a flow is not known from here on.
+    pub(super) fn forget_flow(&mut self) {
+        self.flow.forget();
     }
 
     pub(super) fn open(&self) -> Vec<RecordedOperation> {
@@ -328,9 +340,9 @@ fn begin(index: Index, key: &Key, role: Role, kind: Option<OperationKind>) -> Re
 
 impl Track {
     /// The kind of the operation after an event of a kind; refused if the two do not agree.
-    fn agree(&self, kind: OperationKind, event: &Event, key: &Key, before: &[Event]) -> Result<OperationKind, Illegal> {
+    fn agree(&self, kind: OperationKind, event: &Event, key: &Key, before: Past<'_>) -> Result<OperationKind, Illegal> {
         let failed_check = matches!(event, Event::StepFailed { .. } | Event::StepRetryScheduled { .. });
-        let began_with_a_failed_check = || matches!(at(before, self.since), Some(Event::StepRetryScheduled { .. }));
+        let began_with_a_failed_check = || matches!(before.get(self.since), Some(Event::StepRetryScheduled { .. }));
         if self.kind == kind || (self.kind == OperationKind::Condition && failed_check) {
             Ok(self.kind)
         } else if (self.kind, kind) == (OperationKind::Step, OperationKind::Condition) && began_with_a_failed_check() {
@@ -342,7 +354,7 @@ impl Track {
     }
 
     /// A later event about an operation.
-    fn follow(self, index: Index, event: &Event, key: &Key, role: Role, before: &[Event]) -> Result<Track, Illegal> {
+    fn follow(self, index: Index, event: &Event, key: &Key, role: Role, before: Past<'_>) -> Result<Track, Illegal> {
         let settled_before = || Illegal::SettledTwice { key: key.clone(), at: self.latest };
         match (role, self.stage) {
             (Role::Start { .. }, Stage::Open | Stage::Settled | Stage::Orphaned) => {
@@ -377,16 +389,12 @@ impl Track {
     }
 
     /// An outcome names the same task, child, approval, callback or signal as the start.
-    fn check_subject(&self, event: &Event, key: &Key, before: &[Event]) -> Result<(), Illegal> {
-        match (at(before, self.since).and_then(subject), subject(event)) {
+    fn check_subject(&self, event: &Event, key: &Key, before: Past<'_>) -> Result<(), Illegal> {
+        match (before.get(self.since).and_then(subject), subject(event)) {
             (Some(expected), Some(found)) if expected != found => {
                 Err(Illegal::OtherSubject { key: key.clone(), expected: expected.to_owned(), found: found.to_owned() })
             }
             (Some(_) | None, Some(_) | None) => Ok(()),
         }
     }
-}
-
-fn at(before: &[Event], index: Index) -> Option<&Event> {
-    usize::try_from(index.0).ok().and_then(|index| before.get(index))
 }

@@ -90,6 +90,8 @@ pub(super) fn role(event: &Event) -> Option<(&Key, Role)> {
         | Event::NodeStarted { .. }
         | Event::NodeCompleted { .. }
         | Event::NodeError { .. }
+        | Event::NodeSkipped { .. }
+        | Event::NodeRetried { .. }
         | Event::ContainerIterationStarted { .. }
         | Event::ContainerIterationCompleted { .. }
         | Event::ContainerChildStarted { .. }

@@ -236,7 +236,7 @@ fn a_result_of_another_task_is_refused() {
         detached: false,
         args: null(),
     };
-    let done = |id| Event::TaskFinished { key: key("a"), task: task(id), result: null() };
+    let done = |id| Event::TaskFinished { key: key("a"), task: task(id), result: null(), log: None };
     tell(vec![scheduled.clone(), done("t-1")]).unwrap();
     refused(vec![scheduled, done("t-2")], r#"event 1, TASK_FINISHED: "a" waits for "t-1" and not for "t-2""#);
 }
@@ -375,7 +375,11 @@ fn a_flow_ends_only_what_it_began() {
     let iteration = || Event::ContainerIterationStarted { node: node(), index: 0, item: None, total: Some(1) };
     let done = |outputs| Event::ContainerIterationCompleted { node: node(), index: 0, outputs };
     let child = || Event::ContainerChildStarted { node: node(), child: key("label"), child_index: 0 };
-    let child_done = |output| Event::ContainerChildCompleted { node: node(), child: key("label"), output };
+    let child_done = |output| {
+        let output = Some(output);
+        Event::ContainerChildCompleted { node: node(), child: key("label"), output, value: None }
+    };
+    let failed = || Event::NodeError { node: key("label"), error: crate::failure::Failure::new("error", "no") };
     tell(vec![
         Event::NodeStarted { node: node(), index: 0, input: None },
         iteration(),
@@ -392,6 +396,20 @@ fn a_flow_ends_only_what_it_began() {
         &not_begun("NODE_COMPLETED", r#"node "lines""#),
     );
     refused(vec![done(vec![])], &not_begun("CONTAINER_ITERATION_COMPLETED", r#"iteration 0 of "lines""#));
+    tell(vec![child(), failed()]).unwrap();
+    refused(vec![failed()], &not_begun("NODE_ERROR", r#"node "label""#));
+    refused(vec![child(), failed(), failed()], r#"event 2, NODE_ERROR: node "label" ended and had not begun"#);
+    let retried = |at| Event::NodeRetried { node: key(at), by: None, reason: None };
+    let failed_again = || Event::NodeError { node: key("label#3"), error: crate::failure::Failure::new("error", "no") };
+    tell(vec![child(), retried("label"), retried("label#2"), failed_again()]).unwrap();
+    refused(vec![child(), retried("label"), failed()], r#"event 2, NODE_ERROR: node "label" ended and had not begun"#);
+    let skipped = || Event::NodeSkipped { node: key("label"), by: None, reason: None };
+    tell(vec![skipped(), child(), skipped()]).unwrap();
+    refused(vec![child(), skipped(), failed()], r#"event 2, NODE_ERROR: node "label" ended and had not begun"#);
+    let retried = |name| Event::NodeRetried { node: key(name), by: Some("eve".to_owned()), reason: None };
+    let failed_again = || Event::NodeError { node: key("label#3"), error: crate::failure::Failure::new("error", "no") };
+    tell(vec![child(), retried("label"), retried("label#2"), failed_again()]).unwrap();
+    refused(vec![child(), retried("label"), failed()], r#"event 2, NODE_ERROR: node "label" ended and had not begun"#);
     refused(
         vec![child(), child_done(Index(1))],
         "event 1, CONTAINER_CHILD_COMPLETED: it refers to index 1, which is not before it",
@@ -420,4 +438,87 @@ fn fifty_thousand_events_are_no_trouble() {
         journal.append(Index(2 * n + 1), fired(&branch)).unwrap();
     }
     assert_eq!((journal.next(), journal.open().len()), (Index(50_000), 0));
+}
+
+/// Everything that can be open, and what settles it.
+fn long() -> Vec<Event> {
+    let child = |text: &str| Event::ChildStarted {
+        key: key(text),
+        child: RunId::new("c").unwrap(),
+        workflow: WorkflowName::new("w").unwrap(),
+        version: Version::new("1").unwrap(),
+        detached: false,
+        on_close: ClosePolicy::Cancel,
+    };
+    let rejected = Event::SignalRejected {
+        key: key("wait"),
+        name: SignalName::new("paid").unwrap(),
+        signal_id: DeliveryId::new("s-0").unwrap(),
+        error: failure(),
+    };
+    vec![
+        timer("a"),
+        awaited("wait"),
+        scope("s"),
+        timer("s/b"),
+        fired("a"),
+        rejected,
+        child("child"),
+        timer("c"),
+        Event::OperationCancelled { key: key("c") },
+        fired("s/b"),
+        resolved("wait", "paid"),
+        Event::ScopeFinished { key: key("s"), result: Some(null()), replay_inside: false, reason: None },
+        Event::ChildFinished { key: key("child"), child: RunId::new("c").unwrap(), result: null() },
+        Event::RunFinished { output: null() },
+    ]
+}
+
+/// What a snapshot keeps of a journal is enough to judge all that follows.
+#[test]
+fn a_journal_goes_on_from_what_was_open_wherever_it_is_cut() {
+    let events = long();
+    for cut in 0..=events.len() {
+        let mut whole = Journal::new();
+        for (index, event) in events[..cut].iter().enumerate() {
+            whole.append(Index(index as u64), event.clone()).unwrap();
+        }
+        let open: Vec<(Index, Event)> = whole.open_events().map(|(index, event)| (index, event.clone())).collect();
+        let mut resumed = Journal::resume(whole.next(), open).unwrap();
+        let mut forgetful = whole.clone();
+        forgetful.forget_below(forgetful.next());
+        assert!(forgetful.events().is_empty());
+        for event in &events[cut..] {
+            for journal in [&mut resumed, &mut forgetful] {
+                assert_eq!((journal.next(), journal.open()), (whole.next(), whole.open()), "cut at {cut}");
+                journal.append(whole.next(), event.clone()).unwrap();
+            }
+            whole.append(whole.next(), event.clone()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_open_is_still_guarded_when_the_rest_is_forgotten() {
+    let mut journal = Journal::new();
+    journal.append(Index(0), awaited("wait")).unwrap();
+    journal.append(Index(1), timer("a")).unwrap();
+    journal.forget_below(Index(1));
+    assert_eq!((journal.get(Index(0)), journal.next()), (Some(&awaited("wait")), Index(2)));
+    let other = journal.append(Index(2), resolved("wait", "refund"));
+    assert!(matches!(other, Err(JournalError::Illegal { why: Illegal::OtherSubject { .. }, .. })), "{other:?}");
+    let twice = journal.append(Index(2), timer("a"));
+    assert!(matches!(twice, Err(JournalError::Illegal { why: Illegal::StartedTwice { .. }, .. })), "{twice:?}");
+    journal.append(Index(2), resolved("wait", "paid")).unwrap();
+    journal.forget_below(Index(3));
+    assert_eq!((journal.get(Index(0)), journal.get(Index(2))), (None, None), "nothing needs it any more");
+    assert!(journal.is_open(&key("a")));
+}
+
+#[test]
+fn what_was_kept_must_lie_below_in_order_and_be_legal() {
+    let skips = |open: Vec<(Index, Event)>| Journal::resume(Index(5), open).unwrap_err();
+    assert!(matches!(skips(vec![(Index(5), timer("a"))]), JournalError::SkipsAhead { .. }));
+    assert!(matches!(skips(vec![(Index(3), timer("a")), (Index(3), timer("b"))]), JournalError::SkipsAhead { .. }));
+    assert!(matches!(skips(vec![(Index(3), fired("a"))]), JournalError::Illegal { .. }));
 }

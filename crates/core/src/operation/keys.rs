@@ -108,6 +108,25 @@ pub fn branch(scope: &Key, index: usize) -> Result<Key, InvalidId> {
     Key::new(format!("{scope}/{index}"))
 }
 
+/// The key of the next attempt at a flow's node that an operator has begin again: `reserve#2` after `reserve`.
+///
+/// ```
+/// use outlast_core::id::Key;
+/// use outlast_core::operation::again;
+///
+/// let second = again(&Key::new("lines/4/reserve")?)?;
+/// assert_eq!(second.as_str(), "lines/4/reserve#2");
+/// assert_eq!(again(&second)?.as_str(), "lines/4/reserve#3");
+/// # Ok::<(), outlast_core::id::InvalidId>(())
+/// ```
+pub fn again(key: &Key) -> Result<Key, InvalidId> {
+    let (base, attempt) = match key.as_str().rsplit_once('#') {
+        Some((base, attempt)) if !attempt.contains('/') => (base, attempt.parse().unwrap_or(1)),
+        Some(_) | None => (key.as_str(), 1_u64),
+    };
+    numbered(base, '#', attempt.saturating_add(1))
+}
+
 /// The scopes a key lies in, the outermost first: `ship` and `ship/0` for `ship/0/label`.
 pub fn ancestors(key: &Key) -> impl Iterator<Item = &str> {
     let key = key.as_str();

@@ -167,6 +167,11 @@ impl Operations {
         value
     }
 
+    /// What was requested since it was taken last, in order.
+    pub fn requested(&self) -> &[Requested] {
+        &self.requested
+    }
+
     /// Takes what was requested since the last time, in order. What `into` held before is dropped; its room is kept.
     pub fn take_into(&mut self, into: &mut Vec<Requested>) {
         into.clear();

@@ -111,7 +111,7 @@ pub(crate) fn event(kind: Kind, parts: Parts) -> Event {
         Kind::TaskScheduled => {
             Event::TaskScheduled { key, task, name: parts.task_name, queue: parts.queue, detached: false, args: bytes }
         }
-        Kind::TaskFinished => Event::TaskFinished { key, task, result: bytes },
+        Kind::TaskFinished => Event::TaskFinished { key, task, log: note, result: bytes },
         Kind::TaskFailed => Event::TaskFailed { key, task, error },
         Kind::TimerStarted => Event::TimerStarted { key, deadline: at, duration_ms: parts.millis },
         Kind::TimerFired => Event::TimerFired { key },
@@ -156,6 +156,8 @@ pub(crate) fn event(kind: Kind, parts: Parts) -> Event {
         Kind::NodeStarted => Event::NodeStarted { node: key, index: number, input: parts.maybe_bytes },
         Kind::NodeCompleted => Event::NodeCompleted { node: key, output: bytes },
         Kind::NodeError => Event::NodeError { node: key, error },
+        Kind::NodeSkipped => Event::NodeSkipped { node: key, by: note.clone(), reason: note },
+        Kind::NodeRetried => Event::NodeRetried { node: key, by: note.clone(), reason: note },
         Kind::ContainerIterationStarted => {
             Event::ContainerIterationStarted { node: key, index: number, item: parts.maybe_bytes, total: parts.total }
         }
@@ -166,7 +168,8 @@ pub(crate) fn event(kind: Kind, parts: Parts) -> Event {
             Event::ContainerChildStarted { node: key, child: parts.other_key, child_index: number }
         }
         Kind::ContainerChildCompleted => {
-            Event::ContainerChildCompleted { node: key, child: parts.other_key, output: Index(parts.large) }
+            let output = parts.maybe_bytes.is_none().then_some(Index(parts.large));
+            Event::ContainerChildCompleted { node: key, child: parts.other_key, output, value: parts.maybe_bytes }
         }
         Kind::LoopIterate => Event::LoopIterate { from: key, to: parts.other_key, iteration: number },
         Kind::StateDelta => Event::StateDelta { delta: bytes },

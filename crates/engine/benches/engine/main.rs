@@ -3,13 +3,15 @@
 //! One JSON object per line: `{"bench","store","value","unit","bare","ratio"}`. The ceiling writes just the rows a journal
 //! must have, in ideal groups, with no workflow at all. Every commit is durable (SQLite `synchronous=FULL`, PostgreSQL
 //! `fsync=on`) before it is acknowledged. For W1, W2 and W7 the ratio is ours to the ceiling and more is better; for W3, W4, W6
-//! and the wake of W7 it is our time to the bare time and less is better.
+//! and the wake of W7 it is our time to the bare time and less is better. For `W2_script` the other side is code that has the
+//! same tasks done, and more is better; for `W6_script` it is the same script near its beginning, and less is better.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at the first error")]
 
 mod ceiling_postgres;
 mod ceiling_sqlite;
 mod report;
+mod scripts;
 mod sleepers;
 mod tasks;
 mod workflows;
@@ -23,6 +25,8 @@ use report::{Report, median};
 
 /// Samples per figure; ours and bare take turns.
 const ROUNDS: usize = 5;
+/// The same for a figure that takes long.
+const SCRIPT_ROUNDS: usize = 3;
 
 struct Options {
     stores: Vec<String>,
@@ -69,7 +73,9 @@ impl Place {
 
 fn main() {
     let Some(options) = options() else {
-        eprintln!("usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|…|W7] [--sleepers N]");
+        eprintln!(
+            "usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|W2|W2_script|…|W7] [--sleepers N]"
+        );
         std::process::exit(2);
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -134,6 +140,14 @@ async fn measure(options: &Options, place: &Place, mut ceiling: Ceiling, report:
         }
         report.against("W2", median(&ours), median(&bare), "runs/s");
     }
+    if wants(&options.benches, "W2_script") {
+        let (mut script, mut code) = (Vec::new(), Vec::new());
+        for _ in 0..SCRIPT_ROUNDS {
+            code.push(scripts::w2(&place.fresh("w2_code"), "code").await);
+            script.push(scripts::w2(&place.fresh("w2_script"), "script").await);
+        }
+        report.against("W2_script", median(&script), median(&code), "runs/s");
+    }
     if wants(&options.benches, "W3") {
         let bare = ceiling.w3().await;
         let ours = workloads::w3(&place.fresh("w3")).await;
@@ -160,6 +174,10 @@ async fn measure(options: &Options, place: &Place, mut ceiling: Ceiling, report:
             ours.push(workloads::w6(&place).await);
         }
         report.against("W6", median(&ours), median(&bare), "ms");
+    }
+    if wants(&options.benches, "W6_script") {
+        let (short, long) = scripts::resume(&place.fresh("w6_script")).await;
+        report.against("W6_script", long, short, "ms p50");
     }
     if wants(&options.benches, "W7") {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());

@@ -115,9 +115,10 @@ struct Written {
     events: Vec<WrittenEvent>,
 }
 
+/// How one event is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenEvent {
+pub(crate) struct WrittenEvent {
     kind: String,
     #[serde(default = "first", skip_serializing_if = "is_first")]
     version: u16,
@@ -135,7 +136,7 @@ struct WrittenEvent {
 }
 
 impl WrittenEvent {
-    fn of(record: &Record) -> WrittenEvent {
+    pub(crate) fn of(record: &Record) -> WrittenEvent {
         let (meta, meta_hex) = record.meta.as_ref().map_or((None, None), write_bytes);
         let (payload, payload_hex) = record.payload.as_ref().map_or((None, None), write_bytes);
         // A kind this build does not know is written by its number; reading it back says so.
@@ -144,7 +145,7 @@ impl WrittenEvent {
         WrittenEvent { kind, version, key, at, meta, meta_hex, payload, payload_hex }
     }
 
-    fn record(self) -> Result<Record, String> {
+    pub(crate) fn record(self) -> Result<Record, String> {
         let kind = Kind::from_name(&self.kind).map(Kind::code).or_else(|| self.kind.parse().ok());
         Ok(Record {
             kind: kind.ok_or_else(|| format!("{:?} is no kind of event this build knows", self.kind))?,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use outlast_core::commit::Status;
+use outlast_core::id::RunKey;
 use outlast_core::time::Timestamp;
-use outlast_store::Awaited;
+use outlast_store::{Awaited, RunView};
 
 use super::EngineError;
 use crate::engine::Engine;
@@ -55,18 +56,31 @@ impl Engine {
     /// ```
     pub async fn drive_once(&self, run: &str) -> Result<Driven, EngineError> {
         let key = self.key(run)?;
-        let inner = Arc::clone(&self.inner);
-        let once = self.inner.node()?.drive_once(key.clone(), move || inner.next_claim()).await;
-        let view = match once.ok_or(EngineError::Stopped)?? {
-            Once::Stands(view) => view,
-            Once::Stopping => return Err(EngineError::Stopped),
-            Once::Held(lease) => return Err(EngineError::Held { run: key, lease }),
+        let mut view = self.drive_here(&key).await?;
+        let unknown = |view: &RunView| {
+            let ready = view.ready && view.status.is_claimable();
+            ready && !self.inner.registry.knows(&view.workflow, &view.version)
         };
-        let ready = view.ready && view.status.is_claimable();
-        if ready && !self.inner.registry.knows(&view.workflow, &view.version) {
+        if unknown(&view) {
+            // Another process may have been given its text.
+            self.inner.registry.learn(&*self.inner.store()?).await?;
+            view = self.drive_here(&key).await?;
+        }
+        if unknown(&view) {
             return Err(EngineError::UnknownWorkflow(view.workflow.to_string()));
         }
         let awaiting = self.inner.store()?.awaiting(key).await?;
         Ok(Driven { status: view.status, awaiting })
+    }
+
+    /// Where the run stands when this node has driven it.
+    async fn drive_here(&self, key: &RunKey) -> Result<RunView, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        let once = self.inner.node()?.drive_once(key.clone(), move || inner.next_claim()).await;
+        match once.ok_or(EngineError::Stopped)?? {
+            Once::Stands(view) => Ok(*view),
+            Once::Stopping => Err(EngineError::Stopped),
+            Once::Held(lease) => Err(EngineError::Held { run: key.clone(), lease }),
+        }
     }
 }

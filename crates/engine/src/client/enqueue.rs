@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outlast_core::commit::{NewTask, StandaloneTask};
-use outlast_core::id::{QueueName, TaskId, TaskName};
+use outlast_core::id::{QueueName, RunKey, TaskId, TaskName};
 use outlast_core::retry::Retry;
-use outlast_store::TaskView;
 use serde::Serialize;
 
 use super::{EngineError, encode};
 use crate::driver::{AGAIN_FIRST, pause};
 use crate::engine::Engine;
-use crate::worker::{DEFAULT_QUEUE, TaskPolicy};
+use crate::worker::{DEFAULT_QUEUE, TaskPolicy, resume};
 
 /// How often a task is queued whose reply is lost.
 const TRIES_MAX: u32 = 8;
@@ -41,9 +40,27 @@ impl Engine {
         }
     }
 
-    /// Tasks that are queued, running, or failed for good, by id, at most `limit`.
-    pub async fn tasks(&self, limit: usize) -> Result<Vec<TaskView>, EngineError> {
-        Ok(self.inner.store()?.tasks(self.inner.namespace.clone(), limit).await?)
+    /// The item `builtin.resume_workflow`, queued by hand: the run looks again at what it waits for.
+    async fn resume_run(&self, args: &[u8], id: Option<String>) -> Result<TaskId, EngineError> {
+        let inner = &self.inner;
+        let run = RunKey::new(inner.namespace.clone(), resume::run_of(args)?);
+        let id = TaskId::new(id.unwrap_or_else(|| uuid::Uuid::from_u128(inner.time.host().random()).to_string()))?;
+        let (mut wait, mut tries) = (AGAIN_FIRST, 1);
+        loop {
+            match inner.store()?.wake(run.clone()).await {
+                Err(error) if error.is_retryable() && tries < TRIES_MAX => {
+                    tracing::debug!(%error, "a resume got no answer; it is left again");
+                    tries += 1;
+                    pause(&inner.time, &mut wait).await;
+                }
+                woken => {
+                    // A run that has ended needs none.
+                    woken?;
+                    inner.board.somebody_woken();
+                    return Ok(id);
+                }
+            }
+        }
     }
 }
 
@@ -108,6 +125,12 @@ impl Enqueue {
     async fn send(self) -> Result<TaskId, EngineError> {
         let Enqueue { engine, name, args, id, queue, priority, retry, timeout, heartbeat, delay } = self;
         let inner = &engine.inner;
+        if resume::is_reserved(&name) {
+            return match name == resume::NAME && delay.is_none() {
+                true => engine.resume_run(&args?, id).await,
+                false => Err(EngineError::Invalid(resume::refusal(&name))),
+            };
+        }
         if [timeout, heartbeat].contains(&Some(Duration::ZERO)) {
             return Err(EngineError::Invalid("the timeout of a task must be more than zero".to_owned()));
         }

@@ -1,7 +1,7 @@
 //! What a client is told when something did not work.
 
 use outlast_core::failure::{Failure, code};
-use outlast_core::id::{InvalidId, LeaseId, RunKey};
+use outlast_core::id::{InvalidId, LeaseId, RunKey, TaskId};
 use outlast_store::StoreError;
 use thiserror::Error;
 
@@ -40,6 +40,14 @@ pub enum EngineError {
     /// Two workflows were registered under one name.
     #[error("the workflow {0:?} is registered twice; register its versions together, as one `Workflow`")]
     DuplicateWorkflow(String),
+    /// A text that workflows are written in has mistakes.
+    #[error("{file} has mistakes:\n{report}")]
+    Mistakes {
+        /// Which file.
+        file: String,
+        /// The mistakes, each with its line.
+        report: String,
+    },
     /// Two handlers of tasks were registered under one name.
     #[error("two handlers are registered for the task {0:?}; give one of them another name")]
     DuplicateHandler(String),
@@ -51,6 +59,9 @@ pub enum EngineError {
         /// What was lost: a signal, an approval.
         what: &'static str,
     },
+    /// The run is not paused.
+    #[error("already_running: {0} is not paused, so it cannot be let go on; pause it first")]
+    AlreadyRunning(RunKey),
     /// There is nothing of that name.
     #[error("there is no {what} of {run}; check the ids")]
     NotFound {
@@ -59,6 +70,13 @@ pub enum EngineError {
         /// What is not there.
         what: &'static str,
     },
+    /// An attempt at a task is over: it took too long, somebody else has the task, it is not wanted any more, or what came of it was
+    /// said before.
+    #[error("task_lost: this attempt at the task {0} is over; nothing was changed, ask for other work")]
+    TaskLost(TaskId),
+    /// There is no schedule of that name.
+    #[error("there is no schedule {0:?} in this namespace; check the id, or put it first")]
+    UnknownSchedule(String),
     /// Another engine drives the run right now.
     #[error("{run} is driven by another engine, under lease {lease}; it goes on there, ask again later")]
     Held {
@@ -101,11 +119,16 @@ impl EngineError {
             EngineError::Lost { what: "an approval", .. } => code::APPROVAL_LOST,
             EngineError::Lost { .. } => code::SIGNAL_LOST,
             EngineError::Held { .. } => "run_held",
-            EngineError::NotFound { .. } | EngineError::Store(StoreError::NotFound(_)) => "not_found",
+            EngineError::AlreadyRunning(_) => "already_running",
+            EngineError::TaskLost(_) => code::TASK_LOST,
+            EngineError::NotFound { .. }
+            | EngineError::UnknownSchedule(_)
+            | EngineError::Store(StoreError::NotFound(_) | StoreError::UnknownTask(_)) => "not_found",
+            EngineError::Store(StoreError::TaskNotDead { .. }) => "task_not_dead",
             EngineError::Store(StoreError::Deleted { .. }) => code::RUN_LOST,
             EngineError::Store(StoreError::Exists { .. }) => "run_exists",
             EngineError::Store(StoreError::Limit(_)) => code::LIMIT_EXCEEDED,
-            EngineError::Codec(_) | EngineError::Invalid(_) => code::VALIDATION_ERROR,
+            EngineError::Codec(_) | EngineError::Invalid(_) | EngineError::Mistakes { .. } => code::VALIDATION_ERROR,
             EngineError::NoRuntime | EngineError::Stopped | EngineError::Store(_) => code::ERROR,
         }
     }

@@ -10,7 +10,7 @@ use outlast_core::id::{Key, LeaseId, RunId, RunKey, TaskId, Version, WorkflowNam
 use outlast_core::lifecycle::{Rule, State, SuspendReason};
 use outlast_core::operation::{Location, OperationKind};
 use outlast_core::time::Timestamp;
-use outlast_store::TaskState;
+use outlast_store::{Held, TaskState};
 
 use super::{EngineError, RunHandle};
 
@@ -44,6 +44,13 @@ pub enum Standing {
     Queued {
         /// Since when.
         since: Timestamp,
+    },
+    /// Flow control holds it back.
+    Held {
+        /// Since when.
+        since: Timestamp,
+        /// Why.
+        held: Held,
     },
     /// It is driven by this engine.
     DrivenHere {

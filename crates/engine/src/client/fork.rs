@@ -143,7 +143,8 @@ impl Fork<'_> {
         }
         let created = answer.await.map_err(|_| EngineError::Stopped)??;
         let forked =
-            RunHandle::started(engine, run, end, matches!(created, Created::Created { .. }) && owner.is_some());
+            RunHandle::started(engine, run, end, matches!(created, Created::Created { .. }) && owner.is_some())
+                .made(matches!(created, Created::Created { .. }));
         if let Created::Existing { .. } = created {
             forked.check_history(&history).await?;
         }

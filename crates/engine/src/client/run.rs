@@ -25,15 +25,30 @@ pub struct RunHandle {
     end: Option<EndOfRun>,
     /// Whether it is driven here, so that its end is told at once.
     mine: bool,
+    /// Whether this very start made it.
+    new: bool,
 }
 
 impl RunHandle {
     pub(super) fn new(engine: &Engine, run: RunKey) -> RunHandle {
-        RunHandle { engine: engine.clone(), run, end: None, mine: false }
+        RunHandle { engine: engine.clone(), run, end: None, mine: false, new: false }
     }
 
     pub(super) fn started(engine: &Engine, run: RunKey, end: EndOfRun, mine: bool) -> RunHandle {
-        RunHandle { engine: engine.clone(), run, end: Some(end), mine }
+        RunHandle { engine: engine.clone(), run, end: Some(end), mine, new: mine }
+    }
+
+    /// The same, if it is known whether the start made the run.
+    #[must_use]
+    pub(super) fn made(self, new: bool) -> RunHandle {
+        RunHandle { new, ..self }
+    }
+
+    /// Whether the start that gave this handle made the run. If not, the run was there already: it has the id that was
+    /// asked for, or answers for the start because of its idempotency window, singleton or debounce key. False for a
+    /// handle that no start gave.
+    pub fn is_new(&self) -> bool {
+        self.new
     }
 
     pub(crate) fn engine(&self) -> &Engine {

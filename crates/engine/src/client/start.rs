@@ -1,16 +1,19 @@
 //! Starting a run.
 
+mod admission;
+
 use std::future::IntoFuture;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use outlast_core::commit::{NewRun, Signal};
+use outlast_core::commit::{NewRun, PRIORITY_DEFAULT, Signal};
 use outlast_core::id::{AttributeName, DeliveryId, RunId, RunKey, SignalName, Version, WorkflowName};
 use outlast_core::time::Timestamp;
 use outlast_store::Created;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use self::admission::Flow;
 use super::{EngineError, RunHandle, encode};
 use crate::driver::Command;
 use crate::engine::Engine;
@@ -25,12 +28,24 @@ pub struct Start<'e> {
     version: Option<String>,
     signals: Vec<Result<Signal, EngineError>>,
     attributes: Vec<(String, String)>,
+    priority: i16,
+    flow: Flow,
 }
 
 impl<'e> Start<'e> {
     pub(super) fn new(engine: &'e Engine, workflow: &str, input: Result<Bytes, EngineError>) -> Self {
         let workflow = workflow.to_owned();
-        Start { engine, workflow, input, id: None, version: None, signals: Vec::new(), attributes: Vec::new() }
+        Start {
+            engine,
+            workflow,
+            input,
+            id: None,
+            version: None,
+            signals: Vec::new(),
+            attributes: Vec::new(),
+            priority: PRIORITY_DEFAULT,
+            flow: Flow::default(),
+        }
     }
 
     /// The run's id; a new unique one if nobody says otherwise.
@@ -64,10 +79,20 @@ impl<'e> Start<'e> {
         let version = match &self.version {
             Some(version) => {
                 let version = Version::new(version)?;
+                if inner.registry.check(&workflow, &version).is_err() {
+                    inner.registry.learn(&*inner.store()?).await?;
+                }
                 inner.registry.check(&workflow, &version)?;
                 version
             }
-            None => inner.registry.newest(&workflow).ok_or(EngineError::UnknownWorkflow(self.workflow))?,
+            None => {
+                if inner.registry.newest(&inner.namespace, &workflow).is_none() {
+                    // Another node may have been given its text.
+                    inner.registry.learn(&*inner.store()?).await?;
+                }
+                let newest = inner.registry.newest(&inner.namespace, &workflow);
+                newest.ok_or(EngineError::UnknownWorkflow(self.workflow))?
+            }
         };
         let id = match &self.id {
             Some(id) => RunId::new(id)?,
@@ -79,21 +104,35 @@ impl<'e> Start<'e> {
         for (name, value) in self.attributes {
             new.attributes.push((AttributeName::new(name)?, value));
         }
+        new.priority = self.priority;
+        new.admission = self.flow.admission(&run)?;
+        let held = new.admission.as_ref().is_some_and(|admission| admission.holds());
         // Before the run begins, so that its end is not missed.
         let end = inner.board.await_end(&run);
         let signalled = !new.signals.is_empty();
-        new.owner = inner.new_owner(&new.workflow, &new.version)?;
+        new.owner = if held { None } else { inner.new_owner(&new.workflow, &new.version)? };
         let owned = new.owner.is_some();
         let (reply, answer) = oneshot::channel();
         if !inner.drivers.send(&run, Command::Create { new: Box::new(new), reply }) {
             return Err(EngineError::Stopped);
         }
         let created = answer.await.map_err(|_| EngineError::Stopped)??;
-        let mine = matches!(created, Created::Created { .. }) && owned;
-        if !mine || signalled {
+        let made = matches!(created, Created::Created { .. });
+        let mine = made && owned;
+        if held {
+            inner.board.somebody_held();
+        } else if !mine || signalled {
             inner.board.somebody_woken();
         }
-        Ok(RunHandle::started(self.engine, run, end, mine))
+        let (run, end) = match created {
+            Created::Joined { run: other, .. } => {
+                let other = RunKey::new(run.namespace, other);
+                let end = inner.board.await_end(&other);
+                (other, end)
+            }
+            Created::Created { .. } | Created::Existing { .. } => (run, end),
+        };
+        Ok(RunHandle::started(self.engine, run, end, mine).made(made))
     }
 }
 

@@ -4,13 +4,15 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use outlast_core::commit::{Control, Delivery, Signal, WaitKind};
+use outlast_core::commit::{Control, Delivery, InboxKind, Signal, Status, WaitKind};
 use outlast_core::failure::Failure;
 use outlast_core::id::{DeliveryId, Key, RunKey};
 use outlast_store::{Delivered, StoreError};
 use serde::Serialize;
 
 use super::{EngineError, RunHandle, encode, start};
+#[cfg(feature = "flow")]
+use crate::drive::Intervention;
 use crate::drive::{AnswerMeta, ControlMeta};
 use crate::driver::{AGAIN_FIRST, pause};
 use crate::engine::Engine;
@@ -104,6 +106,13 @@ impl RunHandle {
         self.control(Control::Resume, None)
     }
 
+    /// Lets a paused run go on, and tells it something: a flow's expressions find it in `messages`.
+    ///
+    /// Refused with the code `already_running` if the run is not paused and was not asked to pause, and for an empty message.
+    pub fn resume_with<T: Serialize + ?Sized>(&self, message: &T) -> Resume<'_> {
+        Resume { handle: self, message: encode(message), id: None }
+    }
+
     fn answer_callback(
         &self,
         callback: &str,
@@ -126,7 +135,7 @@ impl RunHandle {
         Tell { message: Ok(Message::Control { control, meta }), letter: self.letter("a request") }
     }
 
-    fn letter(&self, what: &'static str) -> Letter {
+    pub(super) fn letter(&self, what: &'static str) -> Letter {
         Letter { engine: self.engine.clone(), run: self.run.clone(), what, id: None }
     }
 
@@ -142,6 +151,57 @@ impl RunHandle {
 pub struct Tell {
     message: Result<Message, EngineError>,
     letter: Letter,
+}
+
+/// A run is about to go on, and to be told something. Await it.
+#[must_use = "the run goes on when this is awaited"]
+pub struct Resume<'h> {
+    handle: &'h RunHandle,
+    message: Result<Bytes, EngineError>,
+    id: Option<String>,
+}
+
+impl<'h> Resume<'h> {
+    /// Names it; a new unique id if nobody says otherwise. The same id is applied once for the life of the run: again it is
+    /// [`Delivered::Duplicate`].
+    pub fn id(mut self, id: &str) -> Resume<'h> {
+        self.id = Some(id.to_owned());
+        self
+    }
+
+    async fn send(self) -> Result<Delivered, EngineError> {
+        let Resume { handle, message, id } = self;
+        let message = message?;
+        if matches!(&message[..], b"null" | b"\"\"") {
+            return Err(EngineError::Invalid(
+                "the message of a resume is empty; say something, or use `resume`".to_owned(),
+            ));
+        }
+        let view = handle.view().await?;
+        let unread = handle.inbox(view.next).await?;
+        let is_paused = view.status == Status::Paused || unread.iter().any(|item| item.kind == InboxKind::Pause);
+        let refusal = (!is_paused && !view.status.is_terminal()).then(|| EngineError::AlreadyRunning(view.run));
+        if let (Some(refusal), None) = (&refusal, &id) {
+            return Err(refusal.clone());
+        }
+        let message = Some(String::from_utf8_lossy(&message).into_owned());
+        let meta = ControlMeta { message, ..ControlMeta::default() };
+        let letter = Letter { id, ..handle.letter("a request") };
+        // One that was sent before is a success. A run that is not paused takes no notice of any other.
+        match (letter.send(Message::Control { control: Control::Resume, meta }).await?, refusal) {
+            (delivered @ Delivered::Duplicate, _) | (delivered, None) => Ok(delivered),
+            (_, Some(refusal)) => Err(refusal),
+        }
+    }
+}
+
+impl<'h> IntoFuture for Resume<'h> {
+    type Output = Result<Delivered, EngineError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'h>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
 }
 
 /// A decision that is about to be made. Await it to make it: when that returns, it is durable. If the store's reply is lost,
@@ -188,21 +248,32 @@ impl Decide {
 }
 
 /// What a run is told.
-enum Message {
-    Answer { key: String, kind: WaitKind, token: Option<String>, meta: AnswerMeta, payload: Option<Bytes> },
-    Control { control: Control, meta: ControlMeta },
+pub(super) enum Message {
+    Answer {
+        key: String,
+        kind: WaitKind,
+        token: Option<String>,
+        meta: AnswerMeta,
+        payload: Option<Bytes>,
+    },
+    Control {
+        control: Control,
+        meta: ControlMeta,
+    },
+    #[cfg(feature = "flow")]
+    Intervene(Intervention),
 }
 
 /// To whom, and under which id.
-struct Letter {
-    engine: Engine,
-    run: RunKey,
-    what: &'static str,
-    id: Option<String>,
+pub(super) struct Letter {
+    pub(super) engine: Engine,
+    pub(super) run: RunKey,
+    pub(super) what: &'static str,
+    pub(super) id: Option<String>,
 }
 
 impl Letter {
-    async fn send(self, message: Message) -> Result<Delivered, EngineError> {
+    pub(super) async fn send(self, message: Message) -> Result<Delivered, EngineError> {
         let Letter { engine, run, what, id } = self;
         let drawn = id.is_none();
         let id = id.unwrap_or_else(|| uuid::Uuid::from_u128(engine.inner.time.host().random()).to_string());
@@ -225,6 +296,11 @@ impl Message {
             }
             Message::Control { control, meta } => {
                 Delivery::Control { run, control, id, meta: Some(encode(&meta)?), child_of: None }
+            }
+            #[cfg(feature = "flow")]
+            Message::Intervene(intervention) => {
+                let (control, meta) = (Control::Intervene, Some(encode(&intervention)?));
+                Delivery::Control { run, control, id, meta, child_of: None }
             }
         })
     }

@@ -92,6 +92,8 @@ pub(super) fn effect(event: &Event) -> Effect<'_> {
         | Event::NodeStarted { .. }
         | Event::NodeCompleted { .. }
         | Event::NodeError { .. }
+        | Event::NodeSkipped { .. }
+        | Event::NodeRetried { .. }
         | Event::ContainerIterationStarted { .. }
         | Event::ContainerIterationCompleted { .. }
         | Event::ContainerChildStarted { .. }

@@ -327,6 +327,14 @@ impl Shared {
         self.tie_up(&slot.key, slot.close());
     }
 
+    /// Forgets an operation that nobody wants any more. Nothing is requested.
+    pub(super) fn forget(&self, key: &Key) {
+        let removed = self.state.borrow_mut().open.remove(key);
+        if let Some(slot) = removed {
+            self.tie_up(key, slot.close());
+        }
+    }
+
     /// Forgets what is still open below a scope that ends. Its end cancels them, so that nothing is requested.
     pub(super) fn close_below(&self, scope: &Key) {
         let (first, last) = (format!("{scope}/"), format!("{scope}0"));

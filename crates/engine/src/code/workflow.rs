@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use outlast_core::id::{InvalidId, Version, WorkflowName};
+use outlast_core::program::Program;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::codec;
 use super::ctx::Ctx;
+use super::program::CodeProgram;
 use crate::error::Result;
+use crate::registry::{self, About};
 
 /// The version of a workflow that declares none.
 const FIRST_VERSION: &str = "1";
@@ -46,6 +49,12 @@ impl Definition {
     /// A future that does nothing before it is polled.
     pub(super) fn begin(&self, ctx: Ctx, input: Bytes) -> Execution {
         (self.0)(ctx, input)
+    }
+}
+
+impl registry::Definition for Definition {
+    fn program(&self, about: About, input: Bytes) -> Box<dyn Program> {
+        Box::new(CodeProgram::new(self, about.info, input, about.runtime))
     }
 }
 

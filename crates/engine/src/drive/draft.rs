@@ -5,6 +5,7 @@ use outlast_core::commit::{
 };
 use outlast_core::event::Event;
 use outlast_core::id::{Fence, InboxId, Index, Key, RunKey};
+use outlast_core::planted;
 use outlast_core::record::Record;
 
 /// What has been decided and not yet sent.
@@ -42,6 +43,17 @@ impl Draft {
         self.timers.retain(|new| new.timer.key != *key || new.timer.kind != kind);
         if self.timers.len() == before {
             self.timers_cancelled.push(TimerRef { key: key.clone(), kind });
+        }
+    }
+
+    /// Takes a task back: one that is not yet queued is forgotten.
+    pub(super) fn take_back(&mut self, key: &Key) {
+        let before = self.tasks.len();
+        if !planted!("task-queued-although-cancelled") {
+            self.tasks.retain(|new| new.key.as_ref() != Some(key));
+        }
+        if self.tasks.len() == before {
+            self.tasks_cancelled.push(key.clone());
         }
     }
 

@@ -5,7 +5,9 @@ use outlast_core::commit::{Control, Delivery, Ending, Opener, Then};
 use outlast_core::event::{ClosePolicy, Event, Kind};
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::{DeliveryId, Key, RunId, RunKey, Version};
+use outlast_core::operation::OperationKind;
 use outlast_core::planted;
+use outlast_store::RunView;
 use serde::{Deserialize, Serialize};
 
 use super::inbox::ControlMeta;
@@ -84,6 +86,7 @@ impl OpenChild {
             ClosePolicy::Abandon | ClosePolicy::Cancel => false,
             ClosePolicy::Terminate => true,
         };
+        let terminate = terminate ^ planted!("close-policy-swapped");
         Some(order_to_stop(parent, &self.key, &self.child, "its parent ended", terminate))
     }
 }
@@ -101,6 +104,25 @@ pub(super) fn order_to_stop(parent: &Identity, key: &Key, child: &RunId, why: &s
     let opener = Opener { run: parent.run.id.clone(), generation: parent.generation, key: key.clone() };
     let meta = serde_json::to_vec(&meta).ok().map(Bytes::from);
     Delivery::Control { run, control: Control::Cancel, id, meta, child_of: Some(opener) }
+}
+
+/// What the parent of a run that ended is told, from the event that ended it.
+pub(crate) fn report_of(ended: &RunView, last: &Event) -> Option<Delivery> {
+    let outcome = match last {
+        Event::RunFinished { output } => Outcome::Finished(output.clone()),
+        Event::RunErrored { error } => Outcome::Failed(error.clone()),
+        Event::RunCancelled { reason } => Outcome::Cancelled { reason: reason.clone() },
+        Event::RunTerminated { reason, .. } => Outcome::Terminated { reason: reason.clone() },
+        _ => return None,
+    };
+    let identity = Identity {
+        run: ended.run.clone(),
+        generation: ended.generation,
+        workflow: ended.workflow.clone(),
+        version: ended.version.clone(),
+        parent: ended.parent.clone(),
+    };
+    report(&identity, &outcome)
 }
 
 /// What the parent of a run that ended is told; nothing if nobody waits for it.
@@ -136,6 +158,7 @@ impl Run {
         if !(planted!("children-left-by-failure") && matches!(outcome, Outcome::Failed(_))) {
             self.close_children();
         }
+        self.take_back_tasks();
         self.draft.deliveries.extend(report(&self.identity, &outcome));
         // Whatever is left of the draft's rows would belong to a run that has ended.
         self.draft.timers.clear();
@@ -162,9 +185,23 @@ impl Run {
         }
     }
 
+    /// No task outlives its operation, and no operation its generation. Those that nobody waits for are not the run's.
+    fn take_back_tasks(&mut self) {
+        if planted!("task-outlives-its-run") {
+            return;
+        }
+        let leaves = self.leaves_unawaited();
+        let open = self.table.live().filter(|(_, entry)| entry.kind == OperationKind::Task);
+        open.filter(|(_, entry)| !leaves || entry.is_awaited()).for_each(|(key, _)| self.draft.take_back(key));
+    }
+
     /// Children that run on without their parent do so as it was said when they were started.
     fn close_children(&mut self) {
+        let leaves = self.leaves_unawaited();
         for (key, entry) in self.table.live() {
+            if leaves && !entry.is_awaited() && entry.may_be_left() {
+                continue;
+            }
             // One that was refused has no child; its id may be somebody else's.
             if let Entry { detail: Detail::Child { child, on_close, detached: false }, refused: false, .. } = entry {
                 let open = OpenChild { key: key.clone(), child: child.clone(), on_close: *on_close };

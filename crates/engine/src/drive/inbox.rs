@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use outlast_core::commit::{CloseCause, ClosedWait, InboxItem, InboxKind, TimerKind};
+use outlast_core::commit::{CloseCause, ClosedWait, HELD_CANCEL, InboxItem, InboxKind, TimerKind};
 use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
-use outlast_core::id::{DeliveryId, InboxId, Key, RunId, SignalName, TaskId};
+use outlast_core::id::{DeliveryId, InboxId, Index, Key, RunId, SignalName, TaskId};
 use outlast_core::operation::OperationKind;
 use outlast_core::planted;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,28 @@ pub(crate) struct ControlMeta {
     pub(crate) message: Option<String>,
 }
 
+fn control_meta(item: &InboxItem) -> ControlMeta {
+    item.meta.as_deref().and_then(|meta| serde_json::from_slice(meta).ok()).unwrap_or_default()
+}
+
+/// What an operator wants done to a flow's node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Intervention {
+    Skip { node: Key, by: String, reason: Option<String> },
+    Retry { node: Key, by: String, reason: Option<String> },
+}
+
+impl Intervention {
+    /// How it is recorded.
+    pub(crate) fn event(self) -> Event {
+        match self {
+            Intervention::Skip { node, by, reason } => Event::NodeSkipped { node, by: Some(by), reason },
+            Intervention::Retry { node, by, reason } => Event::NodeRetried { node, by: Some(by), reason },
+        }
+    }
+}
+
 /// What somebody says with the answer to an approval or callback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +71,8 @@ pub(crate) enum AnswerMeta {
 pub(super) struct Inbox {
     /// Cancellations, pauses and resumes.
     controls: VecDeque<InboxItem>,
+    /// What operators want done to a flow's nodes.
+    interventions: VecDeque<InboxItem>,
     /// Decisions, answers, results. They come before timers: a payload beats a deadline that is not journaled yet.
     answers: VecDeque<InboxItem>,
     timers: VecDeque<InboxItem>,
@@ -76,6 +100,7 @@ impl Inbox {
             self.newest = Some(item.id);
             match item.kind {
                 InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => self.controls.push_back(item),
+                InboxKind::Intervene => self.interventions.push_back(item),
                 InboxKind::Timer => self.timers.push_back(item),
                 InboxKind::Signal => match &item.key {
                     Some(key) => {
@@ -101,7 +126,7 @@ impl Run {
             return Ok(true);
         }
         if self.is_stopping() {
-            return Ok(false);
+            return if self.finishes_tasks() { self.take_task() } else { Ok(false) };
         }
         if self.take_answer()? {
             return Ok(true);
@@ -116,6 +141,34 @@ impl Run {
     /// A pause is wanted, or has begun.
     fn is_stopping(&self) -> bool {
         self.pausing || self.journal.is_paused()
+    }
+
+    /// Takes what came of a task that a pause waits for; whether there was one.
+    fn take_task(&mut self) -> Result<bool, Stop> {
+        let is_task = |item: &InboxItem| matches!(item.kind, InboxKind::TaskFinished | InboxKind::TaskFailed);
+        let place = self.inbox.answers.iter().position(is_task);
+        let Some(item) = place.and_then(|place| self.inbox.answers.remove(place)) else { return Ok(false) };
+        self.answer(item)?;
+        Ok(true)
+    }
+
+    /// Does what an operator wants done to a node, before whatever the flow does next; whether there was something. What cannot
+    /// be done any more is not.
+    pub(super) fn intervene(&mut self) -> Result<bool, Stop> {
+        if self.journal.is_paused() {
+            return Ok(false);
+        }
+        let Some(item) = self.inbox.interventions.pop_front() else { return Ok(false) };
+        self.draft.consumed.push(item.id);
+        let intervention = item.meta.as_deref().and_then(|meta| serde_json::from_slice(meta).ok());
+        let Some(event) = intervention.map(Intervention::event) else { return Ok(true) };
+        match self.refuses(&event) {
+            None => self.append(event)?,
+            Some(why) => {
+                tracing::warn!(run = %self.identity.run, kind = %event.kind(), %why, "an operator came too late")
+            }
+        }
+        Ok(true)
     }
 
     /// Takes an answer whose giver was told that it counts; whether there was one. It comes before whatever the program
@@ -180,8 +233,7 @@ impl Run {
     // Controls.
 
     fn control(&mut self, item: InboxItem) -> Result<(), Stop> {
-        let meta: ControlMeta =
-            item.meta.as_deref().and_then(|meta| serde_json::from_slice(meta).ok()).unwrap_or_default();
+        let meta = control_meta(&item);
         match item.kind {
             InboxKind::Cancel if !meta.terminate && self.is_stopping() && self.owes_answer() => {
                 // It takes no answer before it goes on, and then the answer comes before the cancellation.
@@ -202,6 +254,19 @@ impl Run {
             }
             _ => self.resume_run(item.id, meta),
         }
+    }
+
+    /// Ends a run that was asked to cancel before it was admitted: its program never begins. Whether it was one.
+    pub(super) fn end_unbegun(&mut self) -> Result<bool, Stop> {
+        let asked = |item: &InboxItem| item.kind == InboxKind::Cancel && item.name.as_deref() == Some(HELD_CANCEL);
+        let place = self.inbox.controls.iter().position(asked).filter(|_| self.loaded() == Index(0));
+        let Some(item) = place.and_then(|place| self.inbox.controls.remove(place)) else { return Ok(false) };
+        let ControlMeta { reason, terminate, .. } = control_meta(&item);
+        self.draft.consumed.push(item.id);
+        // No request is recorded: nobody is there to hear it. So its journal says that it never began.
+        let outcome = if terminate { Outcome::Terminated { reason } } else { Outcome::Cancelled { reason } };
+        self.ended(outcome)?;
+        Ok(true)
     }
 
     fn cancel(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
@@ -279,7 +344,12 @@ impl Run {
             }
             InboxKind::Child => self.child_ended(key, &item, payload),
             InboxKind::TaskFinished | InboxKind::TaskFailed => self.task_ended(key, &item, payload),
-            InboxKind::Signal | InboxKind::Timer | InboxKind::Cancel | InboxKind::Pause | InboxKind::Resume => Ok(()),
+            InboxKind::Signal
+            | InboxKind::Timer
+            | InboxKind::Cancel
+            | InboxKind::Pause
+            | InboxKind::Resume
+            | InboxKind::Intervene => Ok(()),
         }
     }
 
@@ -299,7 +369,8 @@ impl Run {
     fn task_ended(&mut self, key: Key, item: &InboxItem, payload: Bytes) -> Result<(), Stop> {
         let Some(task) = item.name.as_deref().and_then(|name| TaskId::new(name).ok()) else { return Ok(()) };
         if item.kind == InboxKind::TaskFinished {
-            return self.append(Event::TaskFinished { key, task, result: payload });
+            let log = item.meta.as_deref().map(|log| String::from_utf8_lossy(log).into_owned());
+            return self.append(Event::TaskFinished { key, task, log, result: payload });
         }
         let error = serde_json::from_slice(&payload)
             .unwrap_or_else(|_| Failure::new(code::ERROR, String::from_utf8_lossy(&payload).into_owned()));

@@ -4,10 +4,20 @@
 use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::Key;
+use outlast_core::planted;
 
 use super::run::{Run, Stop};
 
 impl Run {
+    /// Whether another operation would be one too many.
+    pub(super) fn is_too_many(&self) -> bool {
+        if planted!("operation-limit-ignored") {
+            return false;
+        }
+        let early = usize::from(planted!("operation-refused-too-early"));
+        self.settings.limits.check_pending(self.table.pending() + 1 + early).is_err()
+    }
+
     /// Why an operation cannot be had, if it is one too many. That was decided when it was asked for.
     pub(super) fn refusal(&self, key: &Key) -> Option<Failure> {
         self.table.get(key).filter(|entry| entry.refused)?;

@@ -38,7 +38,7 @@ impl Run {
                 self.table.heard(key, self.moment.now);
                 Ok(true)
             }
-            Operation::Emit { .. } | Operation::SetState { .. } => Ok(self.replaying()),
+            Operation::Emit { .. } | Operation::SetState { .. } => Ok(self.repeats()),
             _ => Ok(false),
         }
     }
@@ -61,7 +61,7 @@ impl Run {
             location: requested.location.clone(),
             deadline: None,
             awaited: false,
-            refused: recorded.is_none() && self.settings.limits.check_pending(self.table.pending() + 1).is_err(),
+            refused: recorded.is_none() && self.is_too_many(),
             detail: self.detail(&requested.operation, recorded.as_ref()),
         };
         self.table.insert(key.clone(), entry);
@@ -145,6 +145,7 @@ impl Run {
             }
             return true;
         }
+        self.table.is_unwanted(key);
         false
     }
 
@@ -319,7 +320,7 @@ impl Run {
         let Operation::StartChild { key, workflow, version, input, detached, on_close, .. } = start else {
             return Ok(());
         };
-        let newest = version.or_else(|| (self.settings.newest)(&workflow));
+        let newest = version.or_else(|| (self.settings.newest)(&self.identity.run.namespace, &workflow));
         let refused = self.child_refused(&child, newest.as_ref(), &workflow, &input).or_else(|| self.refusal(&key));
         let version = newest.unwrap_or_else(|| Version::new("unknown").expect("a short text is a version"));
         self.append(Event::ChildStarted {
@@ -437,7 +438,7 @@ impl Run {
                     self.order_child_to_stop(key, &child, "its parent no longer waits for it");
                 }
             }
-            OperationKind::Task => self.draft.tasks_cancelled.push(key.clone()),
+            OperationKind::Task => self.draft.take_back(key),
             OperationKind::Scope | OperationKind::Now | OperationKind::Uuid | OperationKind::Random => {}
         }
     }

@@ -2,24 +2,24 @@
 
 mod questions;
 mod replay;
+mod restore;
 mod seed;
+mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::Bytes;
-use outlast_core::commit::{Commit, InboxItem, Parent, Then};
+use outlast_core::commit::{Commit, Parent, Then};
 use outlast_core::event::{Class, Event};
 use outlast_core::failure::Failure;
-use outlast_core::id::{Fence, Generation, InboxId, Index, Key, RunId, RunKey, Version, WorkflowName};
+use outlast_core::id::{Fence, Generation, InboxId, Index, Key, Namespace, RunId, RunKey, Version, WorkflowName};
 use outlast_core::journal::{Journal, JournalError};
 use outlast_core::lifecycle::{Decision, Situation, decide};
 use outlast_core::limits::Limits;
 use outlast_core::operation::{Location, Operation, OperationKind, Operations, Provided, Requested, ancestors};
 use outlast_core::planted;
 use outlast_core::program::{Input, Program, Progress};
-use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::Transact;
 use thiserror::Error;
@@ -31,8 +31,11 @@ use super::lifecycle::Lifecycle;
 use super::mismatch::{self, Mismatch};
 use super::table::Table;
 use super::transaction::{Transactions, UnderWay};
+use crate::code::Steps;
 
 pub(crate) use replay::Stands;
+pub(crate) use restore::Restored;
+pub(crate) use snapshot::unseal;
 
 /// Who a run is.
 #[derive(Clone, Debug)]
@@ -55,20 +58,6 @@ pub(crate) struct Moment {
     pub(crate) seed: u128,
 }
 
-/// What a run is restored from.
-pub(crate) struct Restored {
-    pub(crate) identity: Identity,
-    pub(crate) fence: Fence,
-    pub(crate) events: Vec<Record>,
-    pub(crate) inbox: Vec<InboxItem>,
-    pub(crate) program: Box<dyn Program>,
-    /// Where the program leaves the closures of its transactions.
-    pub(crate) transactions: Transactions,
-    pub(crate) waker: Waker,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) hints: Hints,
-}
-
 /// What is the same for all runs of a node.
 pub(crate) struct Settings {
     pub(crate) limits: Limits,
@@ -78,10 +67,15 @@ pub(crate) struct Settings {
     pub(crate) token: MakeToken,
     /// Whether one name at two places stops a run: in tests it does.
     pub(crate) refuse_shared_names: bool,
+    /// A snapshot is due when more events than this followed the last one.
+    pub(crate) snapshot_after: u64,
+    /// What the `step` nodes of flows can have run.
+    #[cfg_attr(not(feature = "flow"), expect(dead_code, reason = "only flows have steps by name"))]
+    pub(crate) steps: Arc<Steps>,
 }
 
 /// Finds the newest version of a workflow.
-pub(crate) type Newest = Box<dyn Fn(&WorkflowName) -> Option<Version> + Send + Sync>;
+pub(crate) type Newest = Box<dyn Fn(&Namespace, &WorkflowName) -> Option<Version> + Send + Sync>;
 /// Makes the token of a callback.
 pub(crate) type MakeToken = Box<dyn Fn(&RunKey, Generation, &Key) -> String + Send + Sync>;
 
@@ -92,6 +86,8 @@ pub(crate) struct Hints {
     pub(crate) outcomes: BTreeMap<Key, Event>,
     /// Ids that cannot be a child's: somebody else has them.
     pub(crate) strangers: BTreeSet<RunId>,
+    /// Observers were not told what the program told them last.
+    pub(crate) untold: bool,
 }
 
 /// Why a run cannot be driven on. Nothing is lost: it parks with the message.
@@ -154,10 +150,18 @@ pub(crate) struct Run {
     /// A number that only this generation of this run has.
     place: u128,
     names_reported: usize,
+    /// Where its last snapshot was made.
+    snapped: Index,
+    /// How many events come between two snapshots at least.
+    snapshot_after: u64,
+    /// It was restored from a snapshot, and nothing was committed since.
+    is_from_snapshot: bool,
 }
 
 pub(super) struct InFlight {
     pub(super) until: Index,
+    /// The program's state at that index goes with it.
+    pub(super) has_snapshot: bool,
     pub(super) emitted: Vec<(Index, Event)>,
     pub(super) then: Then,
 }
@@ -171,57 +175,6 @@ pub(crate) struct Applied {
 }
 
 impl Run {
-    /// Restores a run from its journal. The program is fed by [`Run::advance`].
-    pub(crate) fn restore(restored: Restored, moment: Moment) -> Result<Run, Stop> {
-        let Restored { identity, fence, events, inbox, program, transactions, waker, settings, hints } = restored;
-        let numbered = events.into_iter().enumerate().map(|(index, record)| (Index(index as u64), record));
-        let journal = Journal::load(numbered)?;
-        let mut ops = Operations::new(Provided { now: moment.now, seed: moment.seed });
-        ops.set_waker(waker);
-        let mut cancel_requested = false;
-        for event in journal.events() {
-            ops.remember(event);
-            cancel_requested |= matches!(event, Event::CancelRequested { .. });
-        }
-        let loaded = journal.next();
-        let place = seed::place_of(&identity);
-        Ok(Run {
-            identity,
-            fence,
-            journal,
-            durable: loaded,
-            fed: Index(0),
-            loaded,
-            started: false,
-            requested: Vec::new(),
-            program,
-            ops,
-            table: Table::default(),
-            held: VecDeque::new(),
-            withdrawn: BTreeSet::new(),
-            ends: VecDeque::new(),
-            inbox: Inbox::new(inbox),
-            draft: Draft::default(),
-            pausing: false,
-            pause_item: None,
-            next_generation: None,
-            cancel_requested,
-            outcome: None,
-            ended_meanwhile: None,
-            in_flight: None,
-            transactions,
-            transaction: None,
-            outgoing: None,
-            winding_down: false,
-            reading: false,
-            settings,
-            hints,
-            moment,
-            place,
-            names_reported: 0,
-        })
-    }
-
     /// Runs until there is nothing more to do before something happens outside: a commit, a body, an inbox item.
     pub(crate) fn advance(&mut self, moment: Moment) -> Result<(), Stop> {
         self.moment = moment;
@@ -242,14 +195,19 @@ impl Run {
             self.table.notes.set_replaying(!self.started && self.loaded > Index(0) || self.replaying());
             if !self.started {
                 self.started = true;
-                self.resume(Fed::Start)?;
+                if self.is_from_snapshot {
+                    // It has begun. It may have something to ask for again: what follows in the journal is about that, too.
+                    self.resume(Fed::Poll)?;
+                } else if !self.end_unbegun()? {
+                    self.resume(Fed::Start)?;
+                }
             } else if let Some(index) = self.next_fact()? {
                 self.resume(Fed::Fact(index))?;
             } else if poll {
                 // Once per call: a body may have come further.
                 poll = false;
                 self.resume(Fed::Poll)?;
-            } else if self.take_owed()? {
+            } else if self.intervene()? || self.take_owed()? {
                 // Whoever gave it was told that it counts.
             } else if let Some(requested) = self.next_request() {
                 self.perform(requested)?;
@@ -298,9 +256,19 @@ impl Run {
         }
     }
 
-    /// The next request to perform. While a pause is wanted nothing new starts.
+    /// The next request to perform. While a pause is wanted nothing new starts; what is waited for may be given up.
     fn next_request(&mut self) -> Option<Requested> {
-        if self.pausing || self.journal.is_paused() { None } else { self.held.pop_front() }
+        if self.journal.is_paused() {
+            return None;
+        }
+        let gives_up = |requested: &Requested| matches!(requested.operation, Operation::Cancel { .. });
+        let may = !self.pausing || self.program.pauses_after_tasks() && self.held.front().is_some_and(gives_up);
+        if may { self.held.pop_front() } else { None }
+    }
+
+    /// Whether a pause that is wanted waits for tasks that run.
+    pub(super) fn finishes_tasks(&self) -> bool {
+        self.pausing && self.program.pauses_after_tasks() && self.table.has_tasks()
     }
 
     /// The program came to its end.
@@ -315,7 +283,11 @@ impl Run {
         // to that nobody awaited does not: the program would end before it is fed.
         self.ends.clear();
         while let Some(requested) = self.held.pop_front() {
-            if !matches!(requested.operation, Operation::FinishScope { .. } | Operation::FailScope { .. }) {
+            // Nor does what a flow would have said about itself.
+            if !matches!(
+                requested.operation,
+                Operation::FinishScope { .. } | Operation::FailScope { .. } | Operation::Mark { .. }
+            ) {
                 self.perform(requested)?;
             }
         }
@@ -338,6 +310,10 @@ impl Run {
     /// Takes note of an event; whether it is fed to the program.
     fn pass(&mut self, index: Index) -> Result<bool, Stop> {
         let Some(event) = self.journal.get(index) else { return Ok(false) };
+        if event.is_mark() || event.is_intervention() {
+            withdraw_marks(&mut self.held, event);
+            return Ok(true);
+        }
         if let Some(key) = event.key() {
             if self.table.in_closed_scope(key) || self.ops_skip(key) {
                 return Ok(false);
@@ -400,6 +376,12 @@ impl Run {
         self.loaded
     }
 
+    /// Whether observers were told what the program tells them now: it is fed what an earlier owner recorded and fed.
+    pub(super) fn repeats(&self) -> bool {
+        let at_the_last = self.fed == self.loaded && self.loaded > Index(0);
+        self.replaying() || at_the_last && !self.hints.untold
+    }
+
     /// Whether the program is still being fed what is recorded.
     pub(super) fn replaying(&self) -> bool {
         self.fed < self.loaded
@@ -446,6 +428,16 @@ impl Run {
         announced
     }
 
+    /// Whether what was never awaited goes on alone after the end.
+    pub(super) fn leaves_unawaited(&self) -> bool {
+        self.program.leaves_unawaited()
+    }
+
+    /// Why an operator cannot do something to a node.
+    pub(super) fn refuses(&self, intervention: &Event) -> Option<Failure> {
+        self.program.refuses(intervention)
+    }
+
     /// Why a payload is not what an operation waits for, in the words of its program.
     pub(super) fn misfit(&self, key: &Key, payload: &[u8]) -> Option<Failure> {
         self.program.misfit(key, payload)
@@ -479,9 +471,11 @@ impl Run {
         let Some(then) = self.then()? else { return Ok(None) };
         let until = self.journal.next();
         let (run, fence) = (self.identity.run.clone(), self.fence);
+        let snapshot = self.snapshot_if_due();
+        let has_snapshot = snapshot.is_some();
         let (commit, emitted) = self.draft.take(run, fence, self.durable, then.clone());
-        self.in_flight = Some(InFlight { until, emitted, then });
-        Ok(Some(commit))
+        self.in_flight = Some(InFlight { until, has_snapshot, emitted, then });
+        Ok(Some(Commit { snapshot, ..commit }))
     }
 
     /// What becomes of the run with the next commit; none if there is nothing to commit.
@@ -490,7 +484,7 @@ impl Run {
             return Ok(Some(outcome.then()));
         }
         let executing = self.table.bodies_running();
-        if self.pausing && !executing && !self.reading && !self.owes_body() {
+        if self.pausing && !executing && !self.reading && !self.owes_body() && !self.finishes_tasks() {
             self.record_pause()?;
         }
         if self.journal.is_paused() {
@@ -528,11 +522,16 @@ impl Run {
 
     /// The commit in flight is durable.
     pub(crate) fn committed(&mut self) -> Option<Applied> {
-        let InFlight { until, emitted, then } = self.in_flight.take()?;
-        if self.settings.limits.warns_of_journal(self.durable, until) {
+        let InFlight { until, has_snapshot, emitted, then } = self.in_flight.take()?;
+        if has_snapshot {
+            // Whatever is needed of it is in the snapshot, and a long run must not fill the memory.
+            self.journal.forget_below(until);
+        }
+        if self.snapped == Index(0) && self.settings.limits.warns_of_journal(self.durable, until) {
             let run = &self.identity.run;
             tracing::warn!(%run, events = until.0, "the journal is long, and so is its replay; continue as new now and then");
         }
+        self.is_from_snapshot = false;
         self.durable = until;
         Some(Applied { then, emitted })
     }
@@ -560,6 +559,8 @@ impl Run {
     /// What may be taken over when the commit in flight was turned down and the run is loaded again.
     pub(crate) fn salvage(self, rejected: &Commit) -> Hints {
         let mut hints = self.hints;
+        let in_flight = self.in_flight.as_ref().map(|in_flight| in_flight.emitted.as_slice()).unwrap_or_default();
+        hints.untold = !in_flight.is_empty() || !self.draft.emitted.is_empty();
         let events = rejected.events.iter().filter_map(|record| Event::decode(record).ok());
         for event in events {
             if let Event::StepFinished { key, .. } | Event::StepFailed { key, .. } = &event
@@ -569,6 +570,20 @@ impl Run {
             }
         }
         hints
+    }
+}
+
+/// A recorded mark need not be made: the flow, which asked for it, is fed the record. (If it asked for another, it says so
+/// itself.) What an operator does takes back every mark, and the flow decides anew.
+fn withdraw_marks(held: &mut VecDeque<Requested>, event: &Event) {
+    let is_it = |requested: &Requested| match &requested.operation {
+        Operation::Mark { event: mark } => mark.kind() == event.kind() && mark.key() == event.key(),
+        _ => false,
+    };
+    if event.is_intervention() {
+        held.retain(|requested| !matches!(requested.operation, Operation::Mark { .. }));
+    } else if let Some(place) = held.iter().position(is_it) {
+        held.remove(place);
     }
 }
 

@@ -47,6 +47,16 @@ impl Entry {
         }
     }
 
+    /// Whether the program awaits it.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited || self.state == State::IdleAwaited
+    }
+
+    /// Whether nobody said that it must not go on alone.
+    pub(super) fn may_be_left(&self) -> bool {
+        !matches!(self.detail, Detail::Child { on_close: ClosePolicy::Terminate, .. })
+    }
+
     /// When the time of the attempt that runs is up, or its silence too long.
     fn expires(&self) -> Option<Timestamp> {
         match &self.detail {
@@ -141,9 +151,13 @@ pub(super) struct Table {
     entries: FxHashMap<Key, Entry>,
     /// Those not completed, in key order.
     live: BTreeSet<Key>,
+    /// How many of those there are, by what counts for the end of a turn: asked after every change, so not counted anew.
+    classes: Vec<(OperationView, usize)>,
     has_closed_scopes: bool,
     /// How many of them count against the limit.
     pending: usize,
+    /// Those of the latter that the program has cancelled.
+    unwanted: BTreeSet<Key>,
     /// Code that wants to run, in the order in which it was asked for.
     wanted: VecDeque<Key>,
     /// The same, of code that runs inside the store: it comes last, because nothing else begins while it runs.
@@ -180,12 +194,42 @@ impl Table {
         }
         let (kind, to) = (entry.kind, entry.state);
         self.notes.note(|| Lifecycle::StateChanged { key: key.clone(), kind, from: None, to });
-        self.entries.insert(key, entry);
+        self.count(kind, to, 1);
+        if let Some(before) = self.entries.insert(key, entry) {
+            self.count(before.kind, before.state, -1);
+        }
     }
 
-    /// Operations that are not completed and count against the limit.
+    /// Counts an operation in a state, or no longer. A scope waits for nothing itself; what is in it does.
+    fn count(&mut self, kind: OperationKind, state: State, change: isize) {
+        if kind == OperationKind::Scope || state == State::Completed {
+            return;
+        }
+        let class = OperationView { kind, state, ancestor_completed: false };
+        match self.classes.iter_mut().find(|(counted, _)| *counted == class) {
+            Some((_, count)) => *count = count.saturating_add_signed(change),
+            None => self.classes.push((class, usize::from(change > 0))),
+        }
+    }
+
+    /// Operations that are not completed and count against the limit. What the program has cancelled does not, although it is
+    /// not completed before that is recorded: a program that was asked to stop cleans up with all the room there is.
     pub(super) fn pending(&self) -> usize {
-        self.pending
+        self.pending - self.unwanted.len()
+    }
+
+    /// The program has cancelled an operation, and all that is inside it.
+    pub(super) fn is_unwanted(&mut self, key: &Key) {
+        let below = self.below(key);
+        let all = std::iter::once(key.clone()).chain(below);
+        let pends = |key: &Key| self.entries.get(key).is_some_and(Entry::pends) && self.live.contains(key);
+        let unwanted: Vec<Key> = all.filter(pends).collect();
+        self.unwanted.extend(unwanted);
+    }
+
+    /// Whether tasks are under way that are waited for.
+    pub(super) fn has_tasks(&self) -> bool {
+        self.classes.iter().any(|(class, count)| class.kind == OperationKind::Task && *count > 0)
     }
 
     pub(super) fn note_awaited(&mut self, key: &Key) {
@@ -219,6 +263,8 @@ impl Table {
         entry.state = from.after(transition).map_err(|error| Impossible::Illegal(key.clone(), error))?;
         tracing::trace!(target: "outlast::operation", key = %key, state = %entry.state, "operation:state-changed");
         let to = entry.state;
+        self.count(kind, from, -1);
+        self.count(kind, to, 1);
         self.notes.note(|| Lifecycle::StateChanged { key: key.clone(), kind, from: Some(from), to });
         if to == State::Completed {
             self.complete(key);
@@ -237,6 +283,7 @@ impl Table {
         }
         if self.live.remove(key) {
             self.pending -= usize::from(entry.pends());
+            self.unwanted.remove(key);
         }
         // Nobody asks for it again, and a long run has many. A closed scope is remembered: it silences what is below.
         if entry.kind == OperationKind::Scope {
@@ -348,8 +395,8 @@ impl Table {
     }
 
     fn running(&self) -> impl Iterator<Item = (&Key, Option<Timestamp>, Option<Timestamp>)> {
-        let nobody = self.clocked == 0;
-        self.live.iter().filter(move |_| !nobody).filter_map(|key| match self.entries.get(key) {
+        let clocked = if self.clocked == 0 { None } else { Some(self.live.iter()) };
+        clocked.into_iter().flatten().filter_map(|key| match self.entries.get(key) {
             Some(Entry { detail: Detail::Code(Code { body: Body::Running { expires, silent }, .. }), .. }) => {
                 Some((key, *expires, *silent))
             }
@@ -374,12 +421,9 @@ impl Table {
             })
     }
 
-    /// What counts for the end of a turn. A scope waits for nothing itself; what is in it does.
+    /// What counts for the end of a turn: one of each kind and state that there is.
     pub(super) fn views(&self) -> Vec<OperationView> {
-        let live = self.live.iter().filter_map(|key| self.entries.get(key));
-        live.filter(|entry| entry.kind != OperationKind::Scope)
-            .map(|entry| OperationView { kind: entry.kind, state: entry.state, ancestor_completed: false })
-            .collect()
+        self.classes.iter().filter(|(_, count)| *count > 0).map(|(class, _)| *class).collect()
     }
 
     /// Every operation that is not completed.

@@ -76,7 +76,12 @@ impl Run {
             attempt,
         };
         let emitted = std::mem::take(&mut self.draft.emitted);
-        self.set_in_flight(InFlight { until: self.durable().next(), emitted, then: Then::Continue });
+        self.set_in_flight(InFlight {
+            until: self.durable().next(),
+            has_snapshot: false,
+            emitted,
+            then: Then::Continue,
+        });
         self.transaction = Some(UnderWay { key: key.clone(), commit, given });
         self.outgoing = Some(transact);
         true

@@ -1,24 +1,26 @@
 //! What the store answered, and what that means for a run.
 
 use outlast_core::commit::{Commit, Then};
-use outlast_core::id::{Generation, Index};
+use outlast_core::id::{Generation, InboxId, Index};
 use outlast_core::planted;
-use outlast_store::{CommitError, Committed, Created, Loaded, Rejection, Resolution, StoreError};
+use outlast_store::{CommitError, Committed, Created, LoadFrom, Loaded, Rejection, Resolution, StoreError};
 
 use super::calls::{Creation, Done, Sent, Wanted};
 use super::ready::RunNo;
 use super::{Driver, Owned, Place, RELOADS_MAX, Slot};
 use crate::drive::{Applied, Hints};
+use crate::meters;
 
 impl Driver {
     pub(super) fn done(&mut self, done: Done) {
         match done {
             Done::Created(created) => created.into_iter().for_each(|(creation, answer)| self.created(creation, answer)),
             Done::Loaded(loaded) => loaded.into_iter().for_each(|(no, answer)| self.loaded(no, answer)),
-            Done::Inbox(no, answer) => self.inbox(no, answer),
+            Done::Inbox(no, answer, more) => self.inbox(no, answer, more),
             Done::Committed(asked, commits) => {
                 let now = commits.iter().filter_map(|(.., answer)| Some(answer.as_ref().ok()?.now)).max();
                 now.into_iter().for_each(|now| self.time.observe(asked, now));
+                meters::committed(self.time.since(asked));
                 commits.into_iter().for_each(|(no, commit, answer)| self.committed(no, commit, answer));
             }
             Done::Terminated(order, ended) => self.terminated(*order, ended),
@@ -55,10 +57,11 @@ impl Driver {
                     first: Index(0),
                     events: Vec::new(),
                     inbox: Vec::new(),
+                    inbox_next: InboxId(0),
                 };
                 self.restore(no, loaded);
             } else {
-                self.loads.push(Wanted { no, run: new.run.clone(), from: Index(0), taking: None });
+                self.loads.push(Wanted { no, run: new.run.clone(), from: LoadFrom::Index(Index(0)), taking: None });
             }
         } else if creation.new.owner.is_some() {
             // It was counted, and is not driven here after all.
@@ -83,7 +86,8 @@ impl Driver {
         }
     }
 
-    fn inbox(&mut self, no: RunNo, answer: Result<Loaded, StoreError>) {
+    /// An inbox was read, or not; whether more came meanwhile.
+    fn inbox(&mut self, no: RunNo, answer: Result<Loaded, StoreError>, more: bool) {
         let Some(place) = self.places.get_mut(&no) else { return };
         let Slot::Live(run) = &mut place.slot else {
             // It is being loaded again, maybe from before this; its resume is taken, so it must be read once more.
@@ -91,7 +95,7 @@ impl Driver {
             return;
         };
         run.set_reading(false);
-        let again = std::mem::take(&mut place.woken);
+        let again = std::mem::take(&mut place.woken) || more;
         match answer {
             Ok(loaded) if loaded.generation == run.identity().generation => run.receive(loaded.inbox),
             Ok(_) => {}
@@ -99,9 +103,8 @@ impl Driver {
                 self.forget(no);
                 return;
             }
-            Err(_) if planted!("inbox-not-read-again") => {}
             Err(error) => {
-                // The resume may be taken and the inbox not read: it must be, before the turn can end.
+                // It was woken, and so there is something in it: a turn that ended now would only begin again.
                 tracing::warn!(%error, "an inbox could not be read; it is read again");
                 run.set_reading(true);
                 let call = self.calls.read_inbox_again(no, place.key.clone(), run.fence(), run.durable());
@@ -138,6 +141,7 @@ impl Driver {
 
     /// A commit that will not be: somebody else has the run, or the store cannot take it.
     pub(super) fn lost(&mut self, no: RunNo, commit: &Commit, error: &CommitError) {
+        meters::refused(error);
         let gone = match error {
             CommitError::NotApplied(StoreError::NotFound(_) | StoreError::Deleted { .. }) => true,
             CommitError::NotApplied(_) => false,
@@ -171,6 +175,7 @@ impl Driver {
             return;
         };
         (place.resends, place.reloads) = (0, 0);
+        place.progressed |= !commit.events.is_empty();
         let Some(mut applied) = run.committed() else { return };
         self.board.publish(&commit.run, run.identity().generation, std::mem::take(&mut applied.emitted));
         if !self.park_if_stopped(no) {
@@ -178,7 +183,7 @@ impl Driver {
         }
     }
 
-    fn tell_workers(&self, commit: &Commit) {
+    pub(super) fn tell_workers(&self, commit: &Commit) {
         if !commit.tasks_cancelled.is_empty() {
             self.board.somebody_cancelled_tasks();
         }
@@ -194,7 +199,9 @@ impl Driver {
         match applied.then {
             Then::Continue => self.advance(no),
             Then::Suspend => {
-                if let Some(Place { slot: Slot::Live(run), woken, .. }) = self.forget(no) {
+                let left = self.forget(no);
+                left.iter().for_each(Place::count_turn);
+                if let Some(Place { slot: Slot::Live(run), woken, .. }) = left {
                     // A wake that came meanwhile is the unclaimed resume, and outlives the turn.
                     if woken {
                         self.board.somebody_woken();
@@ -212,7 +219,7 @@ impl Driver {
                 self.board.parked(&commit.run);
             }
             Then::Finish(_) => {
-                self.forget(no);
+                self.forget(no).iter().for_each(Place::count_turn);
                 self.board.ended(commit);
             }
             Then::ContinueAsNew { version, .. } => self.next_generation(no, version),
@@ -222,16 +229,10 @@ impl Driver {
     /// The same run, a new journal: its mailbox moved along.
     fn next_generation(&mut self, no: RunNo, version: Option<outlast_core::id::Version>) {
         let Some(Place { slot: Slot::Live(run), .. }) = self.places.get(&no) else { return };
-        let identity = run.identity();
-        let owned = Owned {
-            run: identity.run.clone(),
-            fence: run.fence(),
-            generation: identity.generation.next(),
-            next: Index(0),
-            workflow: identity.workflow.clone(),
-            version: version.unwrap_or_else(|| identity.version.clone()),
-            parent: identity.parent.clone(),
-        };
+        let mut owned = Owned::of(run);
+        owned.generation = owned.generation.next();
+        owned.next = Index(0);
+        owned.version = version.unwrap_or(owned.version);
         self.reload(no, owned, Hints::default());
         if let Some(place) = self.places.get_mut(&no) {
             place.reloads = 0;
@@ -257,19 +258,11 @@ impl Driver {
             self.park(no, &identity.run, fence, next, format!("its commit was rejected: {rejection}"));
             return;
         }
+        let owned = Owned::of(&run);
         let mut hints = run.salvage(commit);
         if let Rejection::ChildExists { child } = rejection {
             hints.strangers.insert(child);
         }
-        let owned = Owned {
-            run: identity.run,
-            fence,
-            generation: identity.generation,
-            next,
-            workflow: identity.workflow,
-            version: identity.version,
-            parent: identity.parent,
-        };
         self.reload(no, owned, hints);
     }
 }

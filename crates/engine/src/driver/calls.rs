@@ -23,7 +23,8 @@ use crate::host::{Asked, Time};
 pub(super) enum Done {
     Created(Vec<(Creation, Result<Created, StoreError>)>),
     Loaded(Vec<(RunNo, Result<Loaded, StoreError>)>),
-    Inbox(RunNo, Result<Loaded, StoreError>),
+    /// An inbox was read, or not; whether more came meanwhile.
+    Inbox(RunNo, Result<Loaded, StoreError>, bool),
     /// What was sent, when, and what came of it.
     Committed(Asked, Vec<(RunNo, Commit, Result<Committed, CommitError>)>),
     /// A run was ended without being asked, or not; the commit that did it.
@@ -63,14 +64,19 @@ impl Creation {
 pub(super) struct Wanted {
     pub(super) no: RunNo,
     pub(super) run: RunKey,
-    pub(super) from: Index,
-    /// The fence under which its resume is taken first, if it is.
+    pub(super) from: LoadFrom,
+    /// The fence under which its resume is taken then, if it is.
     pub(super) taking: Option<Fence>,
 }
 
 impl Wanted {
-    fn take(&self) -> Option<Take> {
-        Some(Take { run: self.run.clone(), fence: self.taking? })
+    pub(super) fn load(&self) -> Load {
+        Load { run: self.run.clone(), from: self.from.clone() }
+    }
+
+    /// What is to be taken once this was read.
+    fn take(&self, loaded: &Result<Loaded, StoreError>) -> Option<Take> {
+        Some(Take { run: self.run.clone(), fence: self.taking?, read: loaded.as_ref().ok()?.inbox_next })
     }
 }
 
@@ -121,13 +127,17 @@ impl Calls {
         self.call(async move {
             let mut delay = AGAIN_FIRST;
             loop {
-                let takes: Vec<Take> = wanted.iter().filter_map(Wanted::take).collect();
-                if !takes.is_empty() {
-                    // What cannot be taken is no longer ours: its next commit says so.
-                    store.take(takes).await;
+                let mut answers = store.load(wanted.iter().map(Wanted::load).collect()).await;
+                if planted!("trouble-taken-for-damage") {
+                    answers.iter_mut().for_each(take_for_damage);
                 }
-                let answers = store.load(wanted.iter().map(|wanted| load(&wanted.run, wanted.from)).collect()).await;
                 if !answers.iter().any(is_retryable) {
+                    let read = wanted.iter().zip(&answers);
+                    let takes: Vec<Take> = read.filter_map(|(wanted, loaded)| wanted.take(loaded)).collect();
+                    if !takes.is_empty() {
+                        // What cannot be taken is no longer ours: its next commit says so. What came since is told again.
+                        store.take(takes).await;
+                    }
                     return Done::Loaded(wanted.into_iter().map(|wanted| wanted.no).zip(answers).collect());
                 }
                 pause(&time, &mut delay).await;
@@ -135,22 +145,20 @@ impl Calls {
         })
     }
 
-    /// Takes the resume of a run that is being driven, and reads its inbox.
+    /// Reads the inbox of a run that is being driven, and then takes its resume. If that fails it is woken once more for
+    /// nothing; the other way round, a reading that fails would leave nobody who knows of what is there.
     pub(super) fn read_inbox(&self, no: RunNo, run: RunKey, fence: Fence, from: Index) -> Call {
         let store = Arc::clone(&self.store);
         self.call(async move {
-            if planted!("take-after-load") {
-                let loaded = store.load(vec![load(&run, from)]).await.pop();
-                store.take(vec![Take { run, fence }]).await;
-                return loaded.map_or(Done::Nothing, |loaded| Done::Inbox(no, loaded));
-            }
-            let taken = store.take(vec![Take { run: run.clone(), fence }]).await.pop();
-            if let Some(Err(error)) = taken {
-                return Done::Inbox(no, Err(error));
-            }
-            match store.load(vec![load(&run, from)]).await.pop() {
-                Some(loaded) => Done::Inbox(no, loaded),
-                None => Done::Nothing,
+            let loaded = match store.load(vec![load(&run, from)]).await.pop() {
+                Some(Ok(loaded)) => loaded,
+                Some(Err(error)) => return Done::Inbox(no, Err(error), false),
+                None => return Done::Nothing,
+            };
+            let take = Take { run, fence, read: loaded.inbox_next };
+            match store.take(vec![take]).await.pop() {
+                Some(Err(error)) if !error.is_retryable() => Done::Inbox(no, Err(error), false),
+                taken => Done::Inbox(no, Ok(loaded), taken == Some(Ok(false))),
             }
         })
     }
@@ -220,6 +228,15 @@ impl Calls {
 
 pub(super) fn is_retryable<T>(answer: &Result<T, StoreError>) -> bool {
     matches!(answer, Err(error) if error.is_retryable())
+}
+
+/// Only for the bug that is planted.
+fn take_for_damage(answer: &mut Result<Loaded, StoreError>) {
+    if let Err(error) = answer
+        && error.is_retryable()
+    {
+        *answer = Err(StoreError::corrupt("a journal", error.to_string()));
+    }
 }
 
 fn load(run: &RunKey, from: Index) -> Load {

@@ -5,7 +5,7 @@
 
 use outlast_core::commit::Commit;
 
-use super::calls::{Creation, Done, is_retryable};
+use super::calls::{Creation, Done, Wanted, is_retryable};
 use super::ready::RunNo;
 use super::{Driver, Place, Slot};
 
@@ -37,6 +37,21 @@ impl Driver {
                 Ok(Done::Created(creations.into_iter().zip(answers).collect()))
             }
             Some(_) | None => Err(creations),
+        }
+    }
+
+    /// Reads a journal and inbox, or gives it back to be asked for.
+    pub(super) fn load_here(&self, loads: Vec<Wanted>) -> Result<Done, Vec<Wanted>> {
+        if !self.has_nothing_else_to_do() {
+            return Err(loads);
+        }
+        let [wanted @ Wanted { no, taking: None, .. }] = &loads[..] else { return Err(loads) };
+        match self.calls.store.load_here(&[wanted.load()]) {
+            // Asked again by whoever can wait.
+            Some(answers) if !answers.iter().any(is_retryable) => {
+                Ok(Done::Loaded(answers.into_iter().map(|answer| (*no, answer)).collect()))
+            }
+            Some(_) | None => Err(loads),
         }
     }
 

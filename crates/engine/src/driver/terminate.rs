@@ -57,6 +57,7 @@ impl Driver {
                 self.hot.remove(&run);
                 self.board.publish(&run, Generation(0), Vec::new());
                 self.board.ended(&commit);
+                self.tell_workers(&commit);
                 // Its parent and its children have something to do.
                 self.board.somebody_woken();
                 Ok(Terminated::Now)
@@ -120,7 +121,13 @@ impl Seizure {
 
     async fn try_to_end(&self, order: &Terminate) -> Result<Option<Commit>, Failed> {
         let Some(claimed) = self.seize(order).await? else { return Ok(None) };
+        let awaiting = self.awaiting(&claimed).await.map_err(|error| Failed::holding(&claimed, error))?;
+        let tasks = awaiting.iter().filter_map(|awaited| match awaited {
+            Awaited::Task { key, .. } => Some(key.clone()),
+            Awaited::Timer { .. } | Awaited::Wait { .. } | Awaited::Child { .. } => None,
+        });
         let termination = Termination {
+            tasks: tasks.collect(),
             identity: Identity {
                 run: claimed.run.clone(),
                 generation: claimed.generation,
@@ -130,7 +137,7 @@ impl Seizure {
             },
             fence: claimed.fence,
             next: claimed.next,
-            children: self.open_children(&claimed).await.map_err(|error| Failed::holding(&claimed, error))?,
+            children: self.open_children(&claimed, awaiting).await.map_err(|error| Failed::holding(&claimed, error))?,
             inbox: self.inbox(&claimed).await.map_err(|error| Failed::holding(&claimed, error))?,
             reason: order.reason.clone(),
         };
@@ -175,13 +182,17 @@ impl Seizure {
         }
     }
 
+    /// What the run waits for; nothing if that cannot be read.
+    async fn awaiting(&self, claimed: &Claimed) -> Result<Vec<Awaited>, StoreError> {
+        match self.store.awaiting(claimed.run.clone()).await {
+            Err(StoreError::Corrupt { .. }) => Ok(Vec::new()),
+            answer => answer,
+        }
+    }
+
     /// Children that have not ended, from the store: that needs no journal. How each is to be closed is in the journal;
     /// where it cannot be read, they are closed as if nobody had said anything.
-    async fn open_children(&self, claimed: &Claimed) -> Result<Vec<OpenChild>, StoreError> {
-        let awaiting = match self.store.awaiting(claimed.run.clone()).await {
-            Err(StoreError::Corrupt { .. }) => Vec::new(),
-            answer => answer?,
-        };
+    async fn open_children(&self, claimed: &Claimed, awaiting: Vec<Awaited>) -> Result<Vec<OpenChild>, StoreError> {
         let children: Vec<_> = awaiting
             .into_iter()
             .filter_map(|awaited| match awaited {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use outlast_core::time::Timestamp;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -29,6 +30,12 @@ impl Threads {
 impl Host for Threads {
     fn elapsed(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is where the engine's time comes from")]
+    fn wall(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
     fn sleep_until(&self, until: Duration) -> SendFuture {

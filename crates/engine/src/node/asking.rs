@@ -213,7 +213,7 @@ impl Node {
     }
 
     /// Gives a run back, however often it must be tried, as long as the lease lives.
-    async fn release(&self, lease: LeaseId, claimed: &Claimed) {
+    pub(super) async fn release(&self, lease: LeaseId, claimed: &Claimed) {
         let mut surplus = vec![Release { run: claimed.run.clone(), fence: claimed.fence, again: true }];
         self.give_back(&mut surplus).await;
         while !surplus.is_empty() && self.may_hold(lease).await {

@@ -12,12 +12,13 @@ use super::doubts::Doubts;
 use super::suspects::Suspects;
 use crate::board::Board;
 use crate::driver::Command;
+use crate::meters;
 
 /// What a node claims with, and what it may not drive yet.
 pub(super) struct Claims {
     ids: ClaimIds,
     suspects: Suspects,
-    doubts: Doubts,
+    pub(super) doubts: Doubts,
     /// Claimed, and not to be driven now: to be given back.
     pub(super) surplus: Vec<Release>,
 }
@@ -44,6 +45,18 @@ impl Claims {
         self.suspects.clear(board);
     }
 
+    /// What this one took is driven: a repetition would be given it once more.
+    pub(super) fn was_asked(&mut self, id: ClaimId) {
+        if self.ids.current() == id && !planted!("claim-driven-twice") {
+            self.ids.next();
+        }
+    }
+
+    /// Whether there is nothing to come back for.
+    pub(super) fn are_settled(&self) -> bool {
+        self.surplus.is_empty() && self.doubts.is_empty() && self.suspects.are_none()
+    }
+
     /// When to look again, even if nothing happens. While the store cannot be reached, the next poll is soon enough.
     pub(super) fn ask_at(&self) -> Option<Duration> {
         if self.surplus.is_empty() { self.suspects.ask_at() } else { None }
@@ -51,22 +64,24 @@ impl Claims {
 }
 
 impl Node {
-    /// Takes suspects whose turn it is, or whoever is ready if it is not.
-    pub(super) async fn claim_what_may_begin(&self, lease: LeaseId, claims: &mut Claims, polled: bool) {
+    /// Takes suspects whose turn it is, or whoever is ready if it is not; whether the store answered.
+    pub(super) async fn claim_what_may_begin(&self, lease: LeaseId, claims: &mut Claims, polled: bool) -> bool {
         self.give_back(&mut claims.surplus).await;
         if polled {
-            self.settle_doubts(lease, &mut claims.doubts).await;
+            self.settle_doubts(lease, claims).await;
         }
         self.board.take_suspects().into_iter().for_each(|run| claims.suspects.remember(run));
         self.drive_suspects(lease, claims).await;
         let in_vain = claims.suspects.is_resting() && !polled;
         if !claims.suspects.excludes_others() && !in_vain {
-            self.claim(lease, claims).await;
+            return self.claim(lease, claims).await;
         }
+        // There is somebody to come back for.
+        false
     }
 
-    /// Takes runs that are ready, as many as there is room for.
-    async fn claim(&self, lease: LeaseId, claims: &mut Claims) {
+    /// Takes runs that are ready, as many as there is room for; whether the store answered.
+    async fn claim(&self, lease: LeaseId, claims: &mut Claims) -> bool {
         loop {
             let room = self.runs_max.saturating_sub(self.board.driven()).min(CLAIM_BATCH_MAX);
             if room == 0 {
@@ -75,7 +90,7 @@ impl Node {
                 if self.board.driven() < self.runs_max {
                     continue;
                 }
-                return;
+                return true;
             }
             let claim = Claim {
                 lease,
@@ -89,26 +104,24 @@ impl Node {
                     claims.ids.next();
                     if self.board.lease() != Some(lease) {
                         // It was over before the answer came: these may be somebody else's by now.
-                        return;
+                        return false;
                     }
                     let taken = claimed.len();
+                    meters::claimed(taken);
                     let (suspects, others): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
                     self.hand_over(others);
                     let met_suspects = !suspects.is_empty();
                     self.set_aside(suspects, claims).await;
                     // A suspect that was given back would only be claimed again.
                     if taken < room || met_suspects {
-                        return;
+                        return !met_suspects;
                     }
                 }
                 Err(error) => {
                     // The same id again: whatever this one took is given again, now or when it has arrived.
                     claims.doubts.add(claims.ids.current(), self.after(Duration::ZERO));
-                    if planted!("claim-renamed-when-repeated") {
-                        claims.ids.next();
-                    }
                     tracing::warn!(%error, "runs could not be claimed; they are looked for again");
-                    return;
+                    return false;
                 }
             }
         }
@@ -165,7 +178,7 @@ impl Node {
         }
     }
 
-    fn hand_over(&self, claimed: Vec<Claimed>) {
+    pub(super) fn hand_over(&self, claimed: Vec<Claimed>) {
         self.board.driven_more(claimed.len());
         claimed.into_iter().for_each(|claimed| self.give_to_driver(claimed));
     }

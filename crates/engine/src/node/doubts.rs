@@ -10,6 +10,7 @@ use outlast_core::planted;
 use outlast_store::{Claim, Pick, Serves};
 
 use super::Node;
+use super::claims::Claims;
 use crate::driver::Command;
 
 /// How long a claim may be on its way.
@@ -26,6 +27,10 @@ impl Doubts {
         self.0.push((id, now + DOUBT));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -33,31 +38,32 @@ impl Doubts {
 
 impl Node {
     /// Has the drivers drive what claims took that were in doubt.
-    pub(super) async fn settle_doubts(&self, lease: LeaseId, doubts: &mut Doubts) {
-        self.board.take_doubts().into_iter().for_each(|id| doubts.add(id, self.after(Duration::ZERO)));
+    pub(super) async fn settle_doubts(&self, lease: LeaseId, claims: &mut Claims) {
+        self.board.take_doubts().into_iter().for_each(|id| claims.doubts.add(id, self.after(Duration::ZERO)));
         if planted!("late-claim-not-asked-for") {
             return;
         }
         let now = self.after(Duration::ZERO);
         let mut settled = Vec::new();
-        for (id, until) in &doubts.0 {
+        for (id, until) in claims.doubts.0.clone() {
             // Nothing new: only what is held under the id.
             let serves = Serves::Only(Vec::new());
-            let claim = Claim { lease, id: *id, limit: CLAIM_BATCH_MAX, pick: Pick::Ready, serves };
+            let claim = Claim { lease, id, limit: CLAIM_BATCH_MAX, pick: Pick::Ready, serves };
             match self.store.claim(claim).await {
                 Ok(held) if self.board.lease() == Some(lease) => {
                     for claimed in held {
                         self.drivers.send(&claimed.run.clone(), Command::Adopt(Box::new(claimed)));
                     }
-                    if *until <= now {
-                        settled.push(*id);
+                    claims.was_asked(id);
+                    if until <= now {
+                        settled.push(id);
                     }
                 }
                 // What was held under another lease is nobody's.
-                Ok(_) => settled.push(*id),
+                Ok(_) => settled.push(id),
                 Err(error) => tracing::warn!(%error, "what a claim took could not be asked; it is asked again"),
             }
         }
-        doubts.0.retain(|(id, _)| !settled.contains(id));
+        claims.doubts.0.retain(|(id, _)| !settled.contains(id));
     }
 }

@@ -47,7 +47,8 @@ impl Node {
             match self.renew(lease).await {
                 Renewed::Until(until) => return Held { until, ..lease },
                 Renewed::NotReached if self.time.host().elapsed() < lease.until => {
-                    self.time.host().sleep_until(self.after(self.poll.min(self.lease / 3))).await;
+                    // Soon: two or three answers that are lost must not cost the lease.
+                    self.time.host().sleep_until(self.after(self.poll.min(self.lease / 12))).await;
                 }
                 Renewed::NotReached | Renewed::Lapsed => return self.begin_again().await,
             }

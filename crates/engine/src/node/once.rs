@@ -98,6 +98,7 @@ impl Node {
             }
             let lease = self.hold_lease().await?;
             self.sweep().await?;
+            self.admit().await?;
             // The loop may have looked for the next timer in between, and found none.
             self.board.somebody_woken();
             // Before it is handed over, so that it is not missed.

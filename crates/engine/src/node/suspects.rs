@@ -50,6 +50,11 @@ impl Suspects {
         }
     }
 
+    /// Whether none is known, and everybody's turn it is.
+    pub(super) fn are_none(&self) -> bool {
+        self.queue.is_empty() && self.turn == Turn::Open
+    }
+
     /// Forgets everything: the node drives nothing any more, or begins again.
     pub(super) fn clear(&mut self, board: &Board) {
         *self = Suspects::default();

@@ -12,7 +12,8 @@ const ANNOUNCEMENTS: u32 = 5;
 impl Node {
     /// Announces what is registered here, and parks what nobody announces, each when it is time.
     pub(super) async fn look_after_versions(&self, now: Duration, agenda: &mut Agenda) {
-        let period = self.version_grace / ANNOUNCEMENTS;
+        // The sole user of a store tells nobody but itself, right before it looks.
+        let period = self.version_grace / if self.sole { 1 } else { ANNOUNCEMENTS };
         let parks = now >= agenda.park;
         if !parks && now < agenda.announce {
             return;
@@ -26,8 +27,11 @@ impl Node {
         }
     }
 
-    /// Whether it could be said.
-    pub(super) async fn announce(&self) -> bool {
+    /// Whether it could be said. Texts that came since are said with the rest.
+    pub(crate) async fn announce(&self) -> bool {
+        if let Err(error) = self.registry.learn(&*self.store).await {
+            tracing::warn!(%error, "the texts of the store could not be read; they are read again");
+        }
         match self.store.announce(self.registry.offers()).await {
             Ok(()) => true,
             Err(error) => {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use outlast_core::time::Timestamp;
 use outlast_store::ManualClock;
 use outlast_store::faults::Timer;
 use tokio::runtime::Handle;
@@ -84,13 +85,22 @@ impl Core {
         *self.runtime.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
     }
 
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        self.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn has_runtime(&self) -> bool {
-        self.runtime.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.runtime().is_some()
     }
 
     pub(super) fn wake(&self, task: TaskNo) {
         let mut state = self.state();
-        if !state.ready.contains(&task) {
+        if state.order.is_some() {
+            // By number: the order in which a channel wakes those who listen may come from outside of the world.
+            if let Err(place) = state.ready.binary_search(&task) {
+                state.ready.insert(place, task);
+            }
+        } else if !state.ready.contains(&task) {
             state.ready.push_back(task);
         }
         self.something.notify_all();
@@ -109,7 +119,9 @@ impl Core {
 
     /// From now on, who goes on next is a matter of chance.
     pub(super) fn shuffle(&self, seed: u64) {
-        self.state().order = Some(seed);
+        let mut state = self.state();
+        state.ready.make_contiguous().sort_unstable();
+        state.order = Some(seed);
     }
 
     /// Notes that a task goes on now.
@@ -235,6 +247,10 @@ impl Host for WorldHost {
         self.own.elapsed(self.core.elapsed())
     }
 
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(self.core.clock().now().as_millis().saturating_add(self.own.wall()))
+    }
+
     fn sleep_until(&self, until: Duration) -> SendFuture {
         Box::pin(self.core.sleep_until(&self.own, until))
     }
@@ -260,7 +276,7 @@ impl Host for WorldHost {
     }
 
     fn runtime(&self) -> Option<Handle> {
-        self.core.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.core.runtime()
     }
 }
 
@@ -316,6 +332,26 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(place) = self.place {
             self.core.state().sleepers.remove(&place);
+        }
+    }
+}
+
+/// Waits, in real time, for what other threads do.
+pub(super) fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What belongs to one process alone: its clock, its ears, and whether it is there at all.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub(super) struct Own {
     is_deaf: AtomicBool,
     /// Whether its drivers have their threads to themselves.
     may_block: AtomicBool,
+    /// How far its clock on the wall is ahead of the store's, in milliseconds.
+    wall: AtomicI64,
     /// Notices that were not heard.
     unheard: AtomicU64,
     /// How often a task would have gone on and was frozen.
@@ -56,6 +58,15 @@ impl Own {
         let rate = per_mille.saturating_add(1_000).clamp(RATE_MIN, RATE_MAX);
         let own = state.clock.own(world);
         state.clock = Rate { rate: rate.unsigned_abs(), world, own };
+    }
+
+    pub(super) fn set_wall(&self, millis: i64) {
+        self.wall.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// How far its clock on the wall is ahead of the store's, in milliseconds.
+    pub(super) fn wall(&self) -> i64 {
+        self.wall.load(Ordering::Relaxed)
     }
 
     pub(super) fn freeze(&self) {

@@ -2,6 +2,7 @@
 
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_store::faults::FaultStore;
 
@@ -95,6 +96,13 @@ impl Process {
     /// most ten times as fast, and at least a tenth.
     pub fn drift(&self, per_mille: i32) {
         self.world().core.drift(&self.own, per_mille);
+    }
+
+    /// The clock on the wall of this process is set, forward or back: it was right before, or as wrong as it was set. The store's
+    /// clock, by which everything happens, stays as it is.
+    pub fn set_wall(&self, forward: bool, by: Duration) {
+        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        self.own.set_wall(if forward { millis } else { -millis });
     }
 
     /// Whether notices inside this process are lost: that a run is ready, that a timer was started. What they tell of is then

@@ -16,10 +16,11 @@ use outlast_store::faults::FaultStore;
 use outlast_store::{Clock, Filter, MemoryStore, Store};
 use tokio::runtime::Handle;
 
-use super::executor::{Core, TaskNo, WorldHost};
+use super::executor::{Core, TaskNo, WorldHost, wait_for};
 use super::own::Own;
 use super::process::Process;
 use super::time::WorldTime;
+use crate::doctor::examine_all;
 use crate::engine::Outlast;
 use crate::host::LocalFuture;
 
@@ -77,6 +78,8 @@ pub(super) struct Inner {
     stores: RefCell<Vec<(Arc<Own>, Arc<FaultStore>)>>,
     programs: Cell<Programs>,
     skips_max: Cell<u32>,
+    /// No doctor comes when a story ends.
+    unexamined: Cell<bool>,
     seed: u64,
 }
 
@@ -117,6 +120,7 @@ impl World {
             stores: RefCell::default(),
             programs: Cell::default(),
             skips_max: Cell::new(SKIPS_MAX),
+            unexamined: Cell::new(false),
             seed,
         };
         World { inner: Rc::new(inner), is_first: true }
@@ -135,6 +139,14 @@ impl World {
     #[must_use]
     pub fn skips_max(self, skips: u32) -> World {
         self.inner.skips_max.set(skips);
+        self
+    }
+
+    /// Lets a story end in disorder: nobody looks whether something will still wake every run that is left. For a story that
+    /// damages a store, or looks for itself.
+    #[must_use]
+    pub fn unexamined(self) -> World {
+        self.inner.unexamined.set(true);
         self
     }
 
@@ -228,12 +240,13 @@ impl World {
         Process::new(&self.inner, own, faults)
     }
 
-    /// Runs a future and everything that belongs to this world, until the future is ready.
+    /// Runs a future and everything that belongs to this world, until the future is ready. Then the doctor looks whether there is
+    /// a run in any of its stores that nothing would ever move again.
     ///
     /// # Panics
     ///
     /// If nothing can happen any more and the future is not ready, or if time goes by and nothing else happens: it waits for
-    /// something nobody will do.
+    /// something nobody will do. If the doctor finds something.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut main = pin!(future);
         let mut skips = 0;
@@ -246,6 +259,7 @@ impl World {
                     inner.core.note(0);
                     let waker = inner.core.waker(0);
                     if let Poll::Ready(value) = main.as_mut().poll(&mut Context::from_waker(&waker)) {
+                        inner.be_examined();
                         return value;
                     }
                 }
@@ -345,6 +359,20 @@ impl Inner {
         }
         assert!(self.core.skip(), "nothing can happen any more, and what the test waits for has not{}", self.parked());
         true
+    }
+
+    /// The doctor's visit at the end of a story. Straight to the stores: faults are for those who live here.
+    fn be_examined(&self) {
+        if self.unexamined.get() {
+            return;
+        }
+        let runtime = self.core.runtime();
+        let _context = runtime.as_ref().map(Handle::enter);
+        for (_, store) in self.stores.borrow().iter() {
+            let found = wait_for(examine_all(&*store.behind()));
+            let lines: String = found.iter().map(|(run, ailment)| format!("\n{run}: {ailment}")).collect();
+            assert!(found.is_empty(), "the story is over, and the doctor has found:{lines}");
+        }
     }
 
     /// Runs that are parked, and why, for somebody who waits for one of them.

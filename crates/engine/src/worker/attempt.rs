@@ -6,15 +6,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use outlast_core::commit::TaskOutcome;
-use outlast_core::failure::{Failure, code};
+use outlast_core::failure::Failure;
 use outlast_core::id::{Namespace, TaskId, TaskToken};
 use outlast_core::limits::Limits;
-use outlast_store::ClaimedTask;
+use outlast_store::{ClaimedTask, Lapse};
 use tokio::sync::mpsc;
 
 use super::TaskContext;
 use super::handler::Known;
-use super::policy::{TaskPolicy, encode_failure};
+use super::judge::Judge;
+use super::policy::TaskPolicy;
 use crate::code::guarded;
 use crate::error::{Error, Result};
 use crate::host::Time;
@@ -69,12 +70,10 @@ impl Attempt {
             let silent = self.policy.heartbeat().map(|silence| self.context.last_beat() + silence);
             let now = host.elapsed();
             if timeout.is_some_and(|timeout| timeout <= now) {
-                let allowed = self.policy.timeout().unwrap_or_default();
-                return Failure::timeout(format!("attempt {} took longer than {allowed:?}", self.task.attempt));
+                return self.policy.late(self.task.attempt, Lapse::Timeout);
             }
             if silent.is_some_and(|silent| silent <= now) {
-                let allowed = self.policy.heartbeat().unwrap_or_default();
-                return Failure::timeout(format!("attempt {} gave no sign of life for {allowed:?}", self.task.attempt));
+                return self.policy.late(self.task.attempt, Lapse::Silence);
             }
             let until = [timeout, silent].into_iter().flatten().min().unwrap_or(Duration::MAX);
             host.sleep_until(until).await;
@@ -83,42 +82,8 @@ impl Attempt {
 
     /// What becomes of the task.
     fn judge(&self, result: Result<Bytes>) -> TaskOutcome {
-        let result = result.and_then(|result| {
-            let fits = self.limits.check_payload("what the task gives", result.len());
-            fits.map_err(|error| Error::new(code::LIMIT_EXCEEDED, error.to_string()).permanent())?;
-            Ok(result)
-        });
-        match result {
-            Ok(result) => TaskOutcome::Finished { result },
-            Err(error) => self.failed(error.into_failure()),
-        }
+        let Attempt { task, policy, limits, .. } = self;
+        let judge = Judge { task: &task.id, attempt: task.attempt, policy: *policy, limits, now: self.time.now() };
+        judge.ended(result.map_err(Error::into_failure), self.context.take_log().as_deref())
     }
-
-    fn failed(&self, failure: Failure) -> TaskOutcome {
-        let error = self.encode(&failure);
-        let delay = self.policy.retry.next_delay(self.task.attempt, seed(&self.task.id));
-        match delay.filter(|_| !failure.permanent) {
-            Some(delay) => TaskOutcome::Retry { at: self.time.now() + delay, error },
-            None => TaskOutcome::Failed { error },
-        }
-    }
-
-    /// An error that the store can take.
-    fn encode(&self, failure: &Failure) -> Bytes {
-        let error = encode_failure(failure);
-        if self.limits.check_payload("an error", error.len()).is_ok() {
-            return error;
-        }
-        let short: String = failure.message.chars().take(1_000).collect();
-        let message = format!("{short}... (the rest, and its data, are too large to keep)");
-        encode_failure(&Failure { permanent: failure.permanent, ..Failure::new(failure.code.clone(), message) })
-    }
-}
-
-/// What is left to chance in delays is a matter of the task: no two tasks come back together for ever.
-fn seed(task: &TaskId) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    task.hash(&mut hasher);
-    hasher.finish()
 }

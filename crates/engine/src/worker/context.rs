@@ -11,7 +11,7 @@ use outlast_store::ClaimedTask;
 use serde::Serialize;
 use tokio::sync::Notify;
 
-use super::policy::part;
+use super::policy::idempotency_key;
 use crate::board::Board;
 use crate::host::Time;
 
@@ -29,6 +29,8 @@ struct State {
     is_cancelled: AtomicBool,
     cancelled: Notify,
     pulse: Mutex<Pulse>,
+    /// What is kept with the result.
+    log: Mutex<Option<String>>,
     time: Arc<Time>,
     board: Arc<Board>,
 }
@@ -49,10 +51,11 @@ impl TaskContext {
             name: task.name.clone(),
             run: task.run.clone(),
             attempt: task.attempt,
-            idempotency_key: format!("{}/{}", part(task.namespace.as_str()), task.id),
+            idempotency_key: idempotency_key(&task.namespace, &task.id),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
             pulse: Mutex::new(Pulse { last: time.host().elapsed(), progress: None }),
+            log: Mutex::new(None),
             time,
             board,
         }))
@@ -99,6 +102,16 @@ impl TaskContext {
         self.beat(serde_json::to_vec(progress).ok().map(Bytes::from));
     }
 
+    /// Keeps a text with the attempt, for people: if it succeeds and a run waits for it, in `TASK_FINISHED` in that run's journal. Of a
+    /// long one the end is kept, 8 KiB. A later text takes the place of an earlier one. (A failure has data of its own.)
+    pub fn log(&self, text: impl Into<String>) {
+        *self.0.log.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
+    }
+
+    pub(super) fn take_log(&self) -> Option<String> {
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     fn beat(&self, progress: Option<Bytes>) {
         let shows = progress.is_some();
         {
@@ -113,6 +126,12 @@ impl TaskContext {
 
     pub(super) fn take_progress(&self) -> Option<Bytes> {
         self.0.pulse.lock().unwrap_or_else(PoisonError::into_inner).progress.take()
+    }
+
+    /// What could not be shown is shown next time, unless there is something newer.
+    pub(super) fn put_back(&self, progress: Option<Bytes>) {
+        let mut pulse = self.0.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        pulse.progress = pulse.progress.take().or(progress);
     }
 
     /// When there was the last sign of life, by the host's clock.

@@ -68,13 +68,15 @@ impl Held {
                     task: holding.task.id.clone(),
                     token: holding.task.token,
                     lease,
+                    // Whoever runs it stops it in time.
+                    lapse: None,
                     progress,
                 };
                 (holding, beat)
             })
         });
         let beats = due.map(async |(holding, beat)| {
-            let asked = time.host().elapsed();
+            let (asked, progress) = (time.host().elapsed(), beat.progress.clone());
             match store.heartbeat(beat).await {
                 Ok(extended) => {
                     holding.until = asked + lease;
@@ -85,6 +87,7 @@ impl Held {
                 Err(StoreError::TaskFenced(_) | StoreError::UnknownTask(_)) => holding.context.cancel(),
                 Err(error) => {
                     tracing::warn!(task = %holding.task.id, %error, "a sign of life could not be given; it is given again");
+                    holding.context.put_back(progress);
                     if time.host().elapsed() >= holding.until {
                         holding.context.cancel();
                     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outlast_core::failure::{Failure, code};
-use outlast_core::id::{Generation, Key, RunId, TaskId};
+use outlast_core::id::{Generation, Key, Namespace, RunId, TaskId};
 use outlast_core::retry::Retry;
 use outlast_core::time::millis;
-use outlast_store::ClaimedTask;
+use outlast_store::{ClaimedTask, Lapse};
 use serde::{Deserialize, Serialize};
 
 /// How attempts at a task are made. Stored with the task.
@@ -51,6 +51,17 @@ impl TaskPolicy {
         self.heartbeat_ms.map(Duration::from_millis)
     }
 
+    /// The error of an attempt that took too long, or was silent for too long.
+    pub(crate) fn late(&self, attempt: u32, lapse: Lapse) -> Failure {
+        let message = match lapse {
+            Lapse::Timeout => format!("attempt {attempt} took longer than {:?}", self.timeout().unwrap_or_default()),
+            Lapse::Silence => {
+                format!("attempt {attempt} gave no sign of life for {:?}", self.heartbeat().unwrap_or_default())
+            }
+        };
+        Failure::timeout(message)
+    }
+
     /// The error of a task whose attempts are used up before this one: its workers died.
     pub(crate) fn used_up(&self, task: &ClaimedTask) -> Bytes {
         let attempts = self.attempts_max();
@@ -78,6 +89,11 @@ pub(crate) fn task_id(run: &RunId, generation: Generation, key: &Key) -> TaskId 
         let digest = crate::token::digest(&text);
         TaskId::new(format!("{short}/{digest}")).unwrap_or_else(|_| TaskId::new(digest).expect("a digest is short"))
     })
+}
+
+/// The same for all attempts at a task, and for no other.
+pub(crate) fn idempotency_key(namespace: &Namespace, task: &TaskId) -> String {
+    format!("{}/{task}", part(namespace.as_str()))
 }
 
 /// A part of a path, which has no `/` of its own.

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outlast::{Outlast, Recording};
+use outlast::{Ailment, Finding, Outlast, Recording};
 use outlast_core::id::{Namespace, RunId, RunKey};
 use outlast_store::Store;
 
@@ -112,6 +112,8 @@ impl Story {
         check::between(&self.before, &now, entries, &mut findings);
         conclude(&findings, entries);
         self.before = now;
+        let diagnosis = self.runtime.block_on(examine(store));
+        assert_eq!(diagnosis, [], "the doctor has found something\n{}", tail(entries));
     }
 
     fn read(&mut self) -> Arc<dyn Store> {
@@ -137,6 +139,14 @@ impl Story {
             code.check(&recording).unwrap_or_else(|error| panic!("{run} does not replay: {error}"));
         }
     }
+}
+
+/// What the doctor finds, but for what every killed process leaves behind.
+async fn examine(store: Arc<dyn Store>) -> Vec<Finding> {
+    let engine = Outlast::store(store).without_loops().start().await.unwrap();
+    let findings = engine.doctor().await.unwrap().findings;
+    engine.shutdown().await;
+    findings.into_iter().filter(|finding| !matches!(finding.ailment, Ailment::LeaseOver { .. })).collect()
 }
 
 fn conclude(findings: &Findings, entries: &[Entry]) {

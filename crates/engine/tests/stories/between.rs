@@ -96,13 +96,13 @@ fn what_was_read_while_a_run_is_loaded_again_is_read_once_more() {
         let load = store.hold_next_reply("load");
         drop(commit);
         rounds().await;
-        // The next word: nobody is told of it, and the older call takes the resume that came with it.
+        // The next word: nobody is told of it, and the older call, which has not read it, must not take the resume that came with it.
         let (name, id) = (SignalName::new("word").unwrap(), DeliveryId::new("s2").unwrap());
         let signal = Signal { name, id, payload: "2".into(), aimed: None };
         scene.store.deliver(vec![Delivery::Signal { run: key("a"), signal }]).await.remove(0).unwrap();
         drop(take);
         rounds().await;
-        assert!(!scene.store.get(key("a")).await.unwrap().ready, "the resume is taken");
+        assert!(scene.store.get(key("a")).await.unwrap().ready, "what nobody read is not taken");
         drop(load);
         rounds().await;
         let kinds = kinds(&engine, "a").await;

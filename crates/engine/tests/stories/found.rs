@@ -6,7 +6,7 @@ use outlast::testing::{World, WorldTime};
 use outlast::{Awaited, Ctx, EngineError, Error, Outlast, Race2, Result, Retry, Status, StepContext};
 use outlast_core::commit::TimerKind;
 use outlast_core::id::Index;
-use outlast_store::faults::Fault;
+use outlast_store::faults::{Fault, Wakes};
 use outlast_store::{Load, LoadFrom, Store};
 use tokio::sync::oneshot;
 
@@ -306,4 +306,93 @@ fn a_run_that_a_late_claim_took_is_driven() {
         assert!(world.elapsed() - begun <= seconds(10), "{:?}", world.elapsed() - begun);
         assert!(driver.faults().landed() >= 1);
     });
+}
+
+/// A call that takes a wake is long on its way, and its sender has read again since. When it arrives, something new is
+/// there that nobody has read: that must still wake the run.
+#[test]
+fn a_wake_is_not_lost_to_the_taking_of_an_earlier_one_that_arrives_late() {
+    async fn busy(ctx: Ctx, time: WorldTime) -> Result<(u32, u32)> {
+        let long = async |_| {
+            time.sleep(seconds(60)).await;
+            Ok(())
+        };
+        ctx.step("long", long).await?;
+        Ok((ctx.wait_for("go").await?, ctx.wait_for("go").await?))
+    }
+    let world = World::new();
+    let (store, time) = (world.store(), world.time());
+    let (driver, client) = (world.process(store.clone()), world.process(store));
+    let given: (u32, u32) = world.block_on(async {
+        let busy = move |ctx, ()| busy(ctx, time.clone());
+        let _engine = driver.engine().poll(seconds(1)).workflow("w", busy.clone()).start().await.unwrap();
+        let client = client.engine().without_loops().workflow("w", busy).start().await.unwrap();
+        let run = client.start("w", &()).id("a").await.unwrap();
+        world.sleep(seconds(5)).await;
+        let planned = driver.faults().follow_next(Some("take"), 0, Fault::InFlight { before: seconds(20) });
+        run.signal("go", &1, "1").await.unwrap();
+        world.sleep(seconds(15)).await;
+        assert!(driver.faults().has_landed(planned), "the wake was being taken");
+        // From here on the driver hears of nothing, until the call has arrived.
+        driver.faults().set_wakes(Wakes::Lost);
+        run.signal("go", &2, "2").await.unwrap();
+        world.sleep(seconds(15)).await;
+        driver.faults().set_wakes(Wakes::Heard);
+        run.result().await.unwrap()
+    });
+    assert_eq!(given, (1, 2));
+}
+
+/// The claim is in doubt: what it took is asked for, and the claim is made again under its name. Only one of them counts.
+#[test]
+fn what_a_claim_took_whose_reply_was_lost_is_driven_once() {
+    async fn slow(ctx: Ctx, bodies: Tally, time: WorldTime) -> Result<u32> {
+        let body = async |_| {
+            time.sleep(seconds(20)).await;
+            Ok(bodies.add())
+        };
+        ctx.step("slow", body).await
+    }
+    let (world, bodies) = (World::new(), Tally::default());
+    let (store, time) = (world.store(), world.time());
+    let (driver, client) = (world.process(store.clone()), world.process(store));
+    world.block_on(async {
+        let counted = bodies.clone();
+        let slow = move |ctx, ()| slow(ctx, counted.clone(), time.clone());
+        let _engine = driver.engine().poll(seconds(1)).workflow("w", slow.clone()).start().await.unwrap();
+        let client = client.engine().without_loops().workflow("w", slow).start().await.unwrap();
+        world.sleep(seconds(5)).await;
+        let run = client.start("w", &()).id("a").await.unwrap();
+        let planned = driver.faults().follow_next(Some("claim"), 0, Fault::AppliedThenError);
+        run.result::<u32>().await.unwrap();
+        assert!(driver.faults().has_landed(planned));
+        world.sleep(seconds(60)).await;
+    });
+    assert_eq!(bodies.count(), 1);
+}
+
+/// Two renewals are lost one after the other. The next one comes in time, and nothing that is driven is driven again.
+#[test]
+fn a_lease_outlives_two_renewals_that_are_lost() {
+    async fn slow(ctx: Ctx, bodies: Tally, time: WorldTime) -> Result<u32> {
+        let body = async |_| {
+            let begun = bodies.add();
+            time.sleep(seconds(20)).await;
+            Ok(begun)
+        };
+        ctx.step("slow", body).await
+    }
+    let (world, bodies) = (World::new(), Tally::default());
+    let (store, time) = (world.store(), world.time());
+    let driver = world.process(store);
+    world.block_on(async {
+        let counted = bodies.clone();
+        let slow = move |ctx, ()| slow(ctx, counted.clone(), time.clone());
+        let engine = driver.engine().lease(seconds(5)).poll(seconds(2)).workflow("w", slow).start().await.unwrap();
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        driver.faults().fail_next("renew", 2, Fault::NotApplied { in_doubt: false });
+        run.result::<u32>().await.unwrap();
+        assert_eq!(driver.faults().landed(), 2);
+    });
+    assert_eq!(bodies.count(), 1);
 }

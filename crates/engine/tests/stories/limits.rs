@@ -118,6 +118,31 @@ fn a_body_too_many_does_not_run() {
     assert_eq!(ran, 6);
 }
 
+/// A program that was asked to stop cleans up with all the room there is.
+#[test]
+fn what_was_cancelled_makes_room_for_the_cleanup() {
+    async fn careful(ctx: Ctx, (): ()) -> outlast::Result<u32> {
+        let naps: Vec<_> = (0..3).map(|_| ctx.sleep(seconds(3_600))).collect();
+        let Err(error) = ctx.all(naps).await else { return Ok(0) };
+        assert!(error.is_cancelled());
+        for _ in 0..3 {
+            ctx.step("tidy up", async |_| Ok(())).await?;
+        }
+        Err(error)
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| few(engine).workflow("careful", careful)).await;
+        let run = engine.start("careful", &()).id("a").await.unwrap();
+        scene.pass(seconds(10)).await;
+        assert_eq!(scene.awaiting("a").await.len(), 3);
+        run.cancel("enough").await.unwrap();
+        let error = run.result::<u32>().await.unwrap_err();
+        assert!(error.to_string().ends_with("the run was cancelled: enough"), "{error}");
+        let told = kinds(&engine, "a").await;
+        assert_eq!(told.iter().filter(|kind| **kind == "STEP_FINISHED").count(), 3, "{told:?}");
+    });
+}
+
 /// A deploy may lower the limit: what is recorded goes on as it began.
 #[test]
 fn a_lower_limit_leaves_alone_what_is_recorded() {

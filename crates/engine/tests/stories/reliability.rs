@@ -5,6 +5,7 @@ mod children;
 mod clocks;
 mod dispatch;
 mod generations;
+mod load;
 mod payloads;
 mod races;
 mod signals;

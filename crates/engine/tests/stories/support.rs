@@ -18,7 +18,7 @@ use outlast_core::event::Event;
 use outlast_core::id::{Namespace, RunId, RunKey};
 use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
-use outlast_store::faults::{Fault, FaultStore, Plan};
+use outlast_store::faults::{Fault, FaultStore, Plan, Snapshots};
 use outlast_store::{Awaited, MemoryStore, Store};
 
 pub(crate) use ear::Ear;
@@ -62,6 +62,8 @@ pub(crate) const fn seconds(seconds: u64) -> Duration {
 pub(crate) struct Scene {
     pub(crate) world: World,
     pub(crate) store: Arc<MemoryStore>,
+    /// After how many events the state of a script is saved, and what becomes of it.
+    snapshots: (u64, Snapshots),
     /// The code of its engines.
     code: RefCell<Vec<Checker>>,
 }
@@ -83,6 +85,34 @@ impl Scene {
         told
     }
 
+    /// The same for scripts: their states are saved seldom or with every commit, and are kept, lost, damaged, or from the
+    /// future.
+    pub(crate) fn play_scripts<T>(story: impl AsyncFn(&Scene) -> T) -> T {
+        let (told, kept) = Scene::play_once(Programs::Kept, &story);
+        let ways = [
+            (Programs::Dropped, 64, Snapshots::Kept),
+            (Programs::Dropped, 0, Snapshots::Kept),
+            (Programs::Evicted { seed: 1 }, 0, Snapshots::Kept),
+            (Programs::Evicted { seed: 2 }, 3, Snapshots::Kept),
+            (Programs::Dropped, 0, Snapshots::Lost),
+            (Programs::Dropped, 0, Snapshots::Damaged),
+            (Programs::Evicted { seed: 3 }, 0, Snapshots::Damaged),
+            (Programs::Dropped, 0, Snapshots::Future),
+        ];
+        for (programs, after, snapshots) in ways {
+            let scene = Scene { snapshots: (after, snapshots), ..Scene::on(World::new().programs(programs)) };
+            let (_, left) = scene.tell(&story);
+            assert!(
+                left == kept,
+                "with programs {programs:?} and snapshots {snapshots:?} after {after} events the story went another way. \
+                 Kept:\n{}\nThis way:\n{}",
+                kept.join(""),
+                left.join("")
+            );
+        }
+        told
+    }
+
     /// Plays a story that is about one of these ways, and goes another way otherwise.
     pub(crate) fn play_with<T>(programs: Programs, story: impl AsyncFn(&Scene) -> T) -> T {
         Scene::play_once(programs, story).0
@@ -90,11 +120,14 @@ impl Scene {
 
     /// Plays a story, and says what is left in the store.
     fn play_once<T>(programs: Programs, story: impl AsyncFn(&Scene) -> T) -> (T, Vec<String>) {
-        let scene = Scene::on(World::new().programs(programs));
-        scene.world.block_on(async {
-            let told = story(&scene).await;
-            let code = scene.code.take();
-            let left = left::runs(&*scene.store, &code).await;
+        Scene::on(World::new().programs(programs)).tell(story)
+    }
+
+    fn tell<T>(&self, story: impl AsyncFn(&Scene) -> T) -> (T, Vec<String>) {
+        self.world.block_on(async {
+            let told = story(self).await;
+            let code = self.code.take();
+            let left = left::runs(&*self.store, &code).await;
             (told, left)
         })
     }
@@ -105,12 +138,21 @@ impl Scene {
 
     fn on(world: World) -> Scene {
         let store = Arc::new(MemoryStore::new(world.clock(), Limits::default()));
-        Scene { world, store, code: RefCell::default() }
+        Scene { world, store, snapshots: (64, Snapshots::Kept), code: RefCell::default() }
     }
 
     /// An engine on the store.
     pub(crate) async fn engine(&self, register: impl FnOnce(Outlast) -> Outlast) -> Engine {
-        let engine = register(self.world.engine_on(self.store.clone()));
+        let (after, snapshots) = self.snapshots;
+        let engine = match snapshots {
+            Snapshots::Kept => self.world.engine_on(self.store.clone()),
+            _ => {
+                let store = FaultStore::counting(self.store.clone());
+                store.set_snapshots(snapshots);
+                self.world.engine_on(Arc::new(store))
+            }
+        };
+        let engine = register(engine.snapshot_after(after));
         self.code.borrow_mut().push(engine.checker());
         engine.start().await.unwrap()
     }

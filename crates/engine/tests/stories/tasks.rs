@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outlast::testing::World;
 use outlast::{Ctx, Engine, Error, Event, Handler, Outlast, Retry, Status, TaskContext};
-use outlast_store::{Store, TaskState};
+use outlast_core::limits::Limits;
+use outlast_store::{Store, TaskFilter, TaskState};
 use serde_json::{Value, json};
 
 use crate::support::{Scene, Tally, journal, kinds, seconds, status, tell};
@@ -31,8 +32,86 @@ async fn run<T: serde::de::DeserializeOwned>(engine: &Engine, workflow: &str) ->
 /// Tasks that are in the store.
 async fn tasks(scene: &Scene) -> Vec<(String, TaskState, u32)> {
     let namespace = outlast_core::id::Namespace::default_namespace();
-    let views = scene.store.tasks(namespace, 100).await.unwrap();
+    let views = scene.store.tasks(TaskFilter::all(namespace)).await.unwrap().tasks;
     views.into_iter().map(|view| (view.id.to_string(), view.state, view.attempt)).collect()
+}
+
+/// L11: "no timer, wait or task outlives its operation, however that ends".
+#[test]
+fn no_task_outlives_its_run_however_that_ends() {
+    async fn leaves(ctx: Ctx, how: String) -> outlast::Result<()> {
+        let _left = ctx.task::<()>("nobody", &()).start();
+        let _held = ctx.task::<()>("slow", &()).start();
+        ctx.sleep(seconds(10)).await?;
+        ctx.task::<()>("nobody", &()).id("kept").detach().await?;
+        let _late = ctx.task::<()>("nobody", &()).start();
+        match how.as_str() {
+            "returns" => Ok(()),
+            "fails" => Err(Error::new("failed", "on purpose")),
+            "goes on" => ctx.continue_as_new(&"returns"),
+            _ => ctx.wait_for::<()>("go").await,
+        }
+    }
+    for how in ["returns", "fails", "goes on", "is cancelled", "is terminated"] {
+        Scene::play(async |scene| {
+            let stopped = Tally::default();
+            let engine = scene.engine(|engine| {
+                let stopped = stopped.clone();
+                let slow = move |task: TaskContext, (): ()| {
+                    let stopped = stopped.clone();
+                    async move {
+                        let waiting = task.cancelled();
+                        let _guard = Guard(stopped);
+                        waiting.await;
+                        std::future::pending::<outlast::Result<()>>().await
+                    }
+                };
+                engine.workflow("w", leaves).task("slow", slow)
+            });
+            let engine = engine.await;
+            let run = engine.start("w", how).id("a").await.unwrap();
+            scene.pass(seconds(15)).await;
+            match how {
+                "is cancelled" => drop(engine.run("a").unwrap().cancel("enough").await.unwrap()),
+                "is terminated" => engine.run("a").unwrap().terminate("enough").await.unwrap(),
+                _ => {}
+            }
+            assert_eq!(run.result::<()>().await.is_ok(), ["returns", "goes on"].contains(&how));
+            scene.pass(seconds(60)).await;
+            let left: Vec<String> = tasks(scene).await.into_iter().map(|(id, ..)| id).collect();
+            let generations = if how == "goes on" { 2 } else { 1 };
+            let kept: Vec<String> = (0..generations).map(|number| format!("a/{number}/kept")).collect();
+            assert_eq!(left, kept, "the run {how}");
+            assert_eq!(stopped.count(), generations, "its handler is stopped when the run {how}");
+        });
+    }
+}
+
+/// Its start and its end are one commit: what was not queued yet need not be taken back, and must not be queued.
+#[test]
+fn a_task_that_is_cancelled_as_soon_as_it_is_started_is_never_queued() {
+    async fn changes_its_mind(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        ctx.task::<()>("nobody", &()).start().cancel();
+        let _quick = ctx.race((ctx.task::<()>("nobody", &()), ctx.scope("at once", async |_: Ctx| Ok(())))).await?;
+        ctx.sleep(seconds(60)).await
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("w", changes_its_mind)).await;
+        let run = engine.start("w", &()).id("a").await.unwrap();
+        scene.pass(seconds(10)).await;
+        assert_eq!(tasks(scene).await, []);
+        run.result::<()>().await.unwrap();
+        assert_eq!(tasks(scene).await, []);
+    });
+}
+
+/// Counts when it is dropped.
+struct Guard(Tally);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.add();
+    }
 }
 
 /// Seed 002.7: "`Task.run` → value, or a thrown error".
@@ -325,9 +404,9 @@ fn a_task_is_queued_without_a_run_once_under_its_id() {
         assert!(other.to_string().contains("exists with other work"), "{other}");
         let slash = engine.enqueue("mail", "bob").id("a/0/b").await.unwrap_err();
         assert_eq!(slash.code(), "validation_error");
-        assert_eq!(engine.tasks(10).await.unwrap().len(), 1);
+        assert_eq!(engine.tasks().await.unwrap().tasks.len(), 1);
         scene.pass(seconds(61)).await;
-        assert_eq!((tally.count(), engine.tasks(10).await.unwrap().len()), (1, 0));
+        assert_eq!((tally.count(), engine.tasks().await.unwrap().tasks.len()), (1, 0));
     });
 }
 
@@ -341,8 +420,44 @@ fn a_task_shows_how_far_it_is() {
         let engine = scene.engine(|engine| engine.task("copy", copy)).await;
         engine.enqueue("copy", &()).id("c").await.unwrap();
         scene.pass(seconds(1)).await;
-        let view = engine.tasks(10).await.unwrap().remove(0);
+        let view = engine.tasks().await.unwrap().tasks.remove(0);
         assert_eq!(view.note.as_deref(), Some(&br#"{"done":7}"#[..]));
         assert_eq!((view.state, view.attempt), (TaskState::Claimed, 1));
     });
+}
+
+/// What a handler writes for people stays with its result; of a long text the end.
+#[test]
+fn what_a_handler_logs_is_kept_with_its_result() {
+    async fn chatty(task: TaskContext, long: bool) -> outlast::Result<()> {
+        task.log("the first text");
+        task.log(if long { format!("{}ü the end", "x".repeat(1 << 20)) } else { "a word\0".to_owned() });
+        Ok(())
+    }
+    async fn asks(ctx: Ctx, long: bool) -> outlast::Result<()> {
+        ctx.task("chatty", &long).await
+    }
+    let register = |engine: Outlast| engine.workflow("asks", asks).task("chatty", chatty);
+    for (long, limit) in [(false, None), (true, None), (true, Some(64))] {
+        let logs = tell(
+            |engine| {
+                let limits =
+                    Limits { payload_bytes: limit.unwrap_or(Limits::default().payload_bytes), ..Limits::default() };
+                register(engine).limits(limits)
+            },
+            async |_, engine| {
+                engine.start("asks", &long).id("a").await.unwrap().result::<()>().await.unwrap();
+                journal(&engine, "a").await.into_iter().find_map(|event| match event {
+                    Event::TaskFinished { log, .. } => log,
+                    _ => None,
+                })
+            },
+        );
+        let log = logs.unwrap();
+        match (long, limit) {
+            (false, _) => assert_eq!(log, "a word\0"),
+            (true, None) => assert!(log.len() == 8 * 1024 && log.ends_with("xü the end"), "{}", log.len()),
+            (true, Some(_)) => assert_eq!(log, " the end"),
+        }
+    }
 }

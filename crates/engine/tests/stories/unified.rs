@@ -120,7 +120,7 @@ fn in_a_world_of_its_own(file: &Path, story: impl AsyncFn(&Scene, &Engine)) {
 }
 
 /// Semantics U10: somebody deleted a timer's row. The sleep is not over because of that, although its time is, and
-/// although the run is woken by something else.
+/// although the run is woken by something else. The doctor puts it right.
 #[test]
 fn a_sleep_whose_timer_is_missing_has_not_ended() {
     let folder = tempfile::tempdir().unwrap();
@@ -138,6 +138,8 @@ fn a_sleep_whose_timer_is_missing_has_not_ended() {
         engine.run("a").unwrap().signal("unrelated", &(), "1").await.unwrap();
         scene.pass(seconds(3_600)).await;
         assert_eq!(kinds(engine, "a").await, ["TIMER_STARTED"]);
+        assert!(engine.doctor().repair().await.unwrap().is_healthy());
+        engine.run("a").unwrap().result::<()>().await.unwrap();
     });
 }
 

@@ -22,6 +22,7 @@ fn every_kind_of_node_grows_within_three_hundred_seeds() {
         "cleanup",
         "step",
         "transaction",
+        "task",
         "sleep",
         "sleep until",
         "wait",
@@ -49,7 +50,7 @@ fn every_kind_of_node_grows_within_three_hundred_seeds() {
             if let Tree::Group(group) = node { Some(format!("{:?} {:?}", group.made, group.how)) } else { None }
         })
         .collect();
-    assert_eq!(groups.len(), 20, "{groups:?}");
+    assert_eq!(groups.len(), 24, "{groups:?}");
 }
 
 #[test]
@@ -77,6 +78,12 @@ fn every_option_grows_within_three_hundred_seeds() {
                     (true, Mishap::Panic) => "a transaction that panics",
                     (true, Mishap::TooLarge) => "a transaction that gives too much",
                 });
+            }
+            Tree::Task(errand) => {
+                seen.insert(if errand.detached { "a task for nobody" } else { "a task" });
+                seen.extend(errand.alone.then_some("a task done alone"));
+                seen.extend((errand.priority != 0).then_some("a task out of turn"));
+                seen.extend((errand.later > 0).then_some("a task for later"));
             }
             Tree::Condition { fails: 1.., panics, .. } => {
                 seen.insert(if *panics { "a check that panics" } else { "a check that fails" });
@@ -120,7 +127,7 @@ fn every_option_grows_within_three_hundred_seeds() {
             _ => {}
         }
     }
-    assert_eq!(seen.len(), 39, "{seen:?}");
+    assert_eq!(seen.len(), 44, "{seen:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use outlast_store::contract::author::PostgresAuthor;
 use outlast_store::{PostgresOptions, PostgresStore};
 use tokio::runtime::Runtime;
 
-use super::{Books, Ground, Open, limits};
+use super::{Books, Damage, Ground, Open, damaging, limits};
 use crate::case::Case;
 use crate::play::{Verdict, play_on};
 
@@ -53,6 +53,7 @@ impl Server {
 
     fn ground(&self, schema: &str, author: &Rc<PostgresAuthor>) -> Ground {
         let (url, runtime, name) = (self.url.clone(), Arc::clone(&self.runtime), schema.to_owned());
+        let alters = Rc::clone(author);
         let open: Open = Rc::new(move |world| {
             let options = PostgresOptions {
                 clock: world.clock(),
@@ -60,11 +61,21 @@ impl Server {
                 schema: Some(name.clone()),
                 ..PostgresOptions::default()
             };
-            Arc::new(runtime.block_on(PostgresStore::connect(&url, options)).expect("the server can be reached"))
+            let store = runtime.block_on(PostgresStore::connect(&url, options)).expect("the server can be reached");
+            // The database itself would refuse a kind that nobody can read.
+            let lax = format!("ALTER DOMAIN {name}.code_65535 DROP CONSTRAINT IF EXISTS code_65535_check");
+            runtime.block_on(alters.execute(&lax)).expect("a domain can be changed past the store");
+            Arc::new(store)
+        });
+        let (runtime, damages, tables) = (Arc::clone(&self.runtime), Rc::clone(author), format!("{schema}."));
+        let damage: Damage = Rc::new(move |run, what| {
+            let damaged = runtime.block_on(damages.execute(&damaging(&tables, "seq", run, what)));
+            damaged.expect("a row can be written past the store");
         });
         let (runtime, author) = (Arc::clone(&self.runtime), Rc::clone(author));
         let select = format!("SELECT text FROM {schema}_author.entry");
         let read = Rc::new(move || runtime.block_on(author.texts(&select)));
-        Ground::on_disk(open, Books { enter: format!("INSERT INTO {schema}_author.entry VALUES ($1)"), read })
+        let books = Books { enter: format!("INSERT INTO {schema}_author.entry VALUES ($1)"), read };
+        Ground { damage: Some(damage), ..Ground::on_disk(open, books) }
     }
 }

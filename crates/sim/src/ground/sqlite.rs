@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use outlast_core::id::{Index, RunKey};
 use outlast_store::contract::author::SqliteAuthor;
 use outlast_store::{SqliteOptions, SqliteStore};
 
-use super::{Books, Damage, Ground, Open, limits};
+use super::{Books, Damage, Ground, Open, damaging, limits};
 use crate::case::Case;
 use crate::play::{Verdict, play_on};
 
@@ -37,29 +36,9 @@ fn ground(path: PathBuf) -> Ground {
     });
     let damages = author.clone();
     let damage: Damage = Rc::new(move |run, what| {
-        damages.execute(&statement(run, what)).expect("a row can be written past the store");
+        damages.execute(&damaging("", "row", run, what)).expect("a row can be written past the store");
     });
     let read = Rc::new(move || author.texts("SELECT text FROM entry"));
     let ground = Ground::on_disk(open, Books { enter: "INSERT INTO entry VALUES (?1)".to_owned(), read });
     Ground { damage: Some(damage), ..ground }
-}
-
-/// Kinds of events are far fewer: what this is added to is none.
-const NO_KIND: u32 = 60_000;
-/// What no column for kinds was made for.
-const UNREADABLE: u32 = 10 * NO_KIND;
-
-/// What damages an event, or repairs them all.
-fn statement(run: &RunKey, what: Option<(Index, bool)>) -> String {
-    let (id, namespace) = (run.id.as_str(), run.namespace.as_str());
-    let named = format!("id = '{id}' AND ns = (SELECT id FROM namespace WHERE name = '{namespace}')");
-    let of_run = format!("run = (SELECT row FROM run WHERE {named})");
-    match what {
-        None => format!("UPDATE event SET kind = kind % {NO_KIND} WHERE {of_run}"),
-        Some((index, event)) => {
-            let by = if event { NO_KIND } else { UNREADABLE };
-            let current = format!("generation = (SELECT generation FROM run WHERE {named})");
-            format!("UPDATE event SET kind = kind % {NO_KIND} + {by} WHERE idx = {index} AND {current} AND {of_run}")
-        }
-    }
 }

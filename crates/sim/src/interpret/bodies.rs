@@ -33,6 +33,7 @@ impl Outside {
     /// One attempt at a step.
     pub(super) async fn work(&self, whose: &Whose, work: &Work, step: StepContext) -> Result<Product> {
         self.witness(whose, &step);
+        let _under_way = self.ledger.begins((step.run_id().to_string(), whose.generation, whose.key.clone()));
         if self.ledger.kills(step.run_id().as_str()) {
             // Its process dies in a moment, and this with it.
             std::future::pending::<()>().await;
@@ -119,7 +120,7 @@ pub(super) struct Product {
 }
 
 /// What an attempt comes to.
-fn product(work: &Work, attempt: u32) -> Result<Product> {
+pub(super) fn product(work: &Work, attempt: u32) -> Result<Product> {
     let ballast = match work.mishap {
         _ if attempt > work.fails => String::new(),
         Mishap::Error => return Err(planned(attempt, work.permanent)),

@@ -1,8 +1,11 @@
 //! Several operations at once: groups and batches.
 
+use std::sync::Arc;
+
 use outlast::{BatchItem, Ctx, Map, Parallel, Race2, Race3, Result};
 
 use super::bodies::Product;
+use super::errands::performed;
 use super::operations::{Open, made, signal};
 use super::{Player, done};
 use crate::outcome::{Outcome, Settled};
@@ -11,6 +14,14 @@ use crate::tree::{Batch, Child, Group, How, Made, Tree, Wait, Work};
 impl Player {
     pub(super) async fn group(self, group: Group) -> Result<Outcome> {
         let Group { how, made, members } = group;
+        let ledger = Arc::clone(&self.outside.ledger);
+        let came = self.members_of(how, made, members).await;
+        ledger.part(format!("group {how:?}"));
+        ledger.part(format!("group of {made:?}"));
+        came
+    }
+
+    async fn members_of(self, how: How, made: Made, members: Vec<Tree>) -> Result<Outcome> {
         match made {
             Made::Scopes => {
                 let scopes: Vec<_> = self.members(members).collect();
@@ -26,6 +37,13 @@ impl Player {
                     _ => None,
                 });
                 together(&self.ctx, how, sleeps.collect(), |()| Outcome::Done).await
+            }
+            Made::Tasks => {
+                let tasks = members.iter().enumerate().filter_map(|(number, member)| match member {
+                    Tree::Task(errand) => Some(self.part(number).task(errand)),
+                    _ => None,
+                });
+                together(&self.ctx, how, tasks.collect(), performed).await
             }
             Made::Trio => match <[Tree; 3]>::try_from(members) {
                 Ok([Tree::Sleep(ms), Tree::Wait(wait), Tree::Step(work)]) => self.trio(how, ms, &wait, &work).await,
@@ -136,6 +154,7 @@ fn misshapen() -> outlast::Error {
 impl Player {
     pub(super) async fn batch(self, batch: Batch) -> Result<Outcome> {
         let outcome = if batch.parallel { self.parallel(batch).await? } else { self.map(batch).await? };
+        self.outside.ledger.part(format!("batch {:?}", outcome.reason));
         Ok(batch_outcome(outcome))
     }
 

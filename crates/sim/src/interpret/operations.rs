@@ -9,6 +9,7 @@ use outlast::{
 use serde_json::Value;
 
 use super::bodies::{Course, Product, Submitted, Whose};
+use super::errands::{performed, queued};
 use super::{Player, SUBMISSIONS, done};
 use crate::ledger::Policy;
 use crate::outcome::{Outcome, Settled};
@@ -16,6 +17,7 @@ use crate::tree::{Call, Kin, Place, Tree, Wait, Work, callback_key, first_place}
 
 /// Why the types of ids are not named here: they are the engine's own.
 type RunId = outlast_core::id::RunId;
+pub(super) type TaskId = outlast_core::id::TaskId;
 
 /// The longest delay between two attempts.
 const DELAY_MAX: Duration = Duration::from_secs(300);
@@ -210,6 +212,8 @@ fn decided_in_time(decision: Option<Decision>) -> Outcome {
 /// An operation that was started.
 pub(super) enum Open {
     Step(Handle<Product>),
+    Task(Handle<Product>),
+    Queued(Handle<TaskId>),
     Sleep(Handle<()>),
     Signal(Handle<Value>),
     Number(Handle<u64>),
@@ -235,6 +239,8 @@ impl Player {
             Tree::Step(work) if work.spawned => Open::Step(part.spawned(&work)),
             Tree::Step(work) => Open::Step(part.step("step", &work).start()),
             Tree::Transaction(work) => Open::Step(part.transaction(&work).start()),
+            Tree::Task(errand) if errand.detached => Open::Queued(part.task(&errand).detach().start()),
+            Tree::Task(errand) => Open::Task(part.task(&errand).start()),
             Tree::Sleep(ms) => Open::Sleep(part.sleep("sleep", ms).start()),
             Tree::Wait(wait) => Open::of_wait(&part, &wait),
             Tree::Approve(None) => Open::Decision(part.question().start()),
@@ -271,6 +277,8 @@ impl Open {
     pub(super) async fn settle(self) -> Result<Outcome> {
         match self {
             Open::Step(handle) => Ok(made(handle.await?)),
+            Open::Task(handle) => Ok(performed(handle.await?)),
+            Open::Queued(handle) => Ok(queued(handle.await?)),
             Open::Sleep(handle) => done(handle.await),
             Open::Signal(handle) => Ok(signal(handle.await?)),
             Open::Number(handle) => Ok(signal(handle.await?)),
@@ -290,7 +298,8 @@ impl Open {
     /// Cancels it.
     pub(super) fn cancel(self) {
         match self {
-            Open::Step(handle) => handle.cancel(),
+            Open::Step(handle) | Open::Task(handle) => handle.cancel(),
+            Open::Queued(handle) => handle.cancel(),
             Open::Condition(handle) => handle.cancel(),
             Open::Sleep(handle) => handle.cancel(),
             Open::Signal(handle) | Open::Answer(handle) => handle.cancel(),

@@ -98,6 +98,11 @@ impl Ask {
         matches!(&self.told, Some(Told::Done(said)) if said != "Full")
     }
 
+    /// Whether the client was told that somebody waited for it.
+    pub fn is_delivered(&self) -> bool {
+        matches!(&self.told, Some(Told::Done(said)) if said == "Delivered")
+    }
+
     /// Whether it may have happened.
     pub fn is_possible(&self) -> bool {
         !matches!(&self.told, Some(Told::Refused(_)))

@@ -27,6 +27,8 @@ pub struct Facts {
     /// What the run's last generation has on record of times, unique ids and random numbers, by key: what its program was
     /// told once it must be told again, however often it starts anew. None if nobody has looked.
     pub recorded: Option<BTreeMap<String, String>>,
+    /// How many operations of a run may be pending at once, if only a few.
+    pub pending_max: Option<usize>,
 }
 
 /// What one run was told.

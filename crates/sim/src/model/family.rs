@@ -55,7 +55,8 @@ impl Judge<'_> {
             return Err(format!("{id} has {} generations, and ended in number {generation}", all.len()));
         };
         // How often it was asked to stop in one generation says nothing about another.
-        self.gives(&At { run: Some(id), place: Place::root() }, tree, gave, Past { cancels: 0, ..past })
+        let (at, past) = (At { run: Some(id), place: Place::root() }, Past { cancels: 0, ..past });
+        self.within(tree, |judge| judge.gives(&at, tree, gave, past))
     }
 
     /// Whether a run can have failed so, in whichever generation.
@@ -67,7 +68,8 @@ impl Judge<'_> {
         let mut why = Vec::new();
         for tree in generations(tree) {
             let at = At { run, place: Place::root() };
-            match self.attempt(|judge| judge.fails(&at, tree, failure, Past { cancels: 0, ..past })) {
+            let past = Past { cancels: 0, ..past };
+            match self.within(tree, |judge| judge.attempt(|judge| judge.fails(&at, tree, failure, past))) {
                 Ok(past) => return Ok(past),
                 Err(reason) => why.push(reason),
             }

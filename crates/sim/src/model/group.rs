@@ -9,6 +9,7 @@ use crate::tree::{Batch, Group, How, Tree, member_place, passes_failures_on};
 impl Judge<'_> {
     pub(super) fn group(&mut self, at: &At<'_>, tree: &Tree, group: &Group, outcome: &Outcome, past: Past) -> Judged {
         let member_at = |number| at.moved(member_place(&at.place, group, number));
+        self.has_room(group, outcome).or_else(|why| refuse(at, tree, why))?;
         match (group.how, outcome) {
             (How::All, Outcome::All(gave)) if gave.len() == group.members.len() => {
                 let pairs = group.members.iter().zip(gave).enumerate();
@@ -25,7 +26,8 @@ impl Judge<'_> {
                 let Some(member) = group.members.get(*place) else {
                     return refuse(at, tree, format_args!("was won by number {place}, which there is not"));
                 };
-                if !self.facts.forked {
+                // The shortest may have been one too many.
+                if !self.facts.forked && self.facts.pending_max.is_none() {
                     is_first(at, tree, group, *place)?;
                 }
                 self.gives(&member_at(*place), member, gave, past)

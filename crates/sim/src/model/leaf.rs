@@ -15,6 +15,10 @@ impl Judge<'_> {
             (Tree::Transaction(work), Outcome::Step(attempt)) => {
                 self.facts.sql && can_succeed(work, *attempt, self.facts.calm)
             }
+            (Tree::Task(errand), Outcome::Task(attempt)) => {
+                !errand.detached && can_be_done(&errand.work, *attempt, self.facts.calm)
+            }
+            (Tree::Task(errand), Outcome::Queued(id)) => errand.detached && self.is_own_task(at, id),
             (Tree::Sleep(_), Outcome::Done) | (Tree::Emit | Tree::SetState, Outcome::Done) => true,
             (Tree::SleepUntil(ms), Outcome::SleptUntil { until, after }) => {
                 let begun = self.passes(at, tree, until.saturating_sub(*ms), past)?;
@@ -57,6 +61,7 @@ impl Judge<'_> {
                 failure.code == code::TRANSACTIONS_UNSUPPORTED && failure.permanent
             }
             Tree::Transaction(work) => can_fail(work, failure, self.facts.calm),
+            Tree::Task(errand) => !errand.detached && can_go_wrong(&errand.work, failure, self.facts.calm),
             Tree::Wait(wait) => is_late(wait, failure),
             Tree::Callback(call) => {
                 let key = callback_key(&at.place, call);
@@ -77,6 +82,14 @@ impl Judge<'_> {
 }
 
 impl Judge<'_> {
+    /// Whether the id is that of a task which this operation queued.
+    fn is_own_task(&mut self, at: &At<'_>, id: &str) -> bool {
+        let ends = id.ends_with(&format!("/{}", at.place.key("task")));
+        // A fork has it from the run that queued it.
+        let begins = |run: &str| id.starts_with(&format!("{}/", run.replace('/', "%2F")));
+        (self.facts.forked || at.run.is_none_or(begins)) && ends && self.drawn.insert(id.to_owned())
+    }
+
     /// Whether a program was told what is on record. Only of the run itself the record is known.
     fn is_recorded(&self, at: &At<'_>, tree: &Tree, told: &str) -> bool {
         let own = at.run == Some(self.facts.run.as_str());
@@ -122,6 +135,28 @@ fn can_succeed(work: &Work, attempt: u32, calm: bool) -> bool {
         is_allowed && is_retried && attempt == work.fails + 1 && !is_slow(work)
     } else {
         is_allowed
+    }
+}
+
+/// Whether this attempt at a task can have succeeded. An attempt counts as soon as a worker has it: one that was lost with
+/// its worker is not made again under its number, and what it would have come to nobody knows.
+fn can_be_done(work: &Work, attempt: u32, calm: bool) -> bool {
+    if calm {
+        return can_succeed(work, attempt, calm);
+    }
+    attempt > work.fails && attempt <= work.attempts && work.takes.is_some()
+}
+
+/// Whether a task can have failed so.
+fn can_go_wrong(work: &Work, failure: &Failure, calm: bool) -> bool {
+    match failure.code.as_str() {
+        code::WORKER_LOST => !calm && failure.permanent,
+        code::TIMEOUT => is_slow(work) || (!calm && is_limited(work)),
+        said if said == code_of(work.mishap) => {
+            let is_in_time = !(calm && is_slow(work)) && work.takes.is_some();
+            failure.permanent == is_permanent(work) && is_in_time && is_last(work, failure, calm)
+        }
+        _ => false,
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) fn least(tree: &Tree, outcome: &Outcome) -> u64 {
         | (Tree::Scope(part), Outcome::Scope(gave))
         | (Tree::Cleanup { body: part, .. }, Outcome::Body(gave)) => least(part, gave),
         (Tree::Step(work) | Tree::Transaction(work), Outcome::Step(attempt)) => least_work(work, *attempt),
+        // What attempts that were lost with their workers took, nobody knows.
+        (Tree::Task(errand), Outcome::Task(_)) => errand.later + errand.work.takes.unwrap_or(0),
         (Tree::Sleep(ms), Outcome::Done) => *ms,
         (Tree::Wait(wait), Outcome::NoSignal) => wait.timeout.unwrap_or(0),
         (Tree::Approve(timeout), Outcome::Undecided) => timeout.unwrap_or(0),

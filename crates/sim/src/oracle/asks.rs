@@ -27,7 +27,7 @@ pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
 /// What was acknowledged is there.
 fn done(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
     let run = ask.run.as_str();
-    let gone = evidence.shadow_of(run).is_some_and(|shadow| shadow.deleted || shadow.doomed);
+    let gone = evidence.shadow_of(run).is_some_and(|shadow| evidence.has_gone(shadow));
     let state = evidence.state_of(run);
     if let Asked::Fork { to, at } = &ask.asked {
         return forked(evidence, (run, *at), to, findings);
@@ -49,8 +49,13 @@ fn done(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
                 None => Ok(()),
             })
         }
-        Asked::Signal { id, .. } => {
-            is_there(state, signals_named(evidence, key, state, id), state.view.status.is_terminal())
+        Asked::Signal { id, aimed, .. } => {
+            let may_be_lost = match aimed {
+                // The wait it is for was open: nobody ends over it who was asked to.
+                Some(_) if ask.is_delivered() && !was_asked_to_pause(evidence, run) => was_terminated(state),
+                Some(_) | None => state.view.status.is_terminal(),
+            };
+            is_there(state, signals_named(evidence, key, state, id), may_be_lost)
         }
         Asked::Approve { key: approval, by, yes, id } => {
             let decided = |event: &Event| {
@@ -110,6 +115,11 @@ fn in_the_inbox(state: &RunState, id: &str) -> usize {
     state.inbox.iter().filter(|item| item.delivery.as_ref().is_some_and(|found| found.as_str() == id)).count()
 }
 
+/// Whether somebody may have paused it: nothing is recorded in a pause.
+fn was_asked_to_pause(evidence: &Evidence, run: &str) -> bool {
+    evidence.asks.iter().any(|ask| ask.run == run && ask.asked == Asked::Pause)
+}
+
 fn was_terminated(state: &RunState) -> bool {
     matches!(end_of(state), Some(Event::RunTerminated { .. }))
 }
@@ -146,7 +156,7 @@ fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
         let earlier = other.begun < ask.begun && !in_time;
         after || meanwhile || earlier
     });
-    if !ask.is_done() || !alone || state.view.status == Status::Parked || evidence.told_to_stop.contains(run) {
+    if !ask.is_done() || !alone || state.view.status == Status::Parked || evidence.told_to_stop.contains_key(run) {
         return;
     }
     let unread = state.inbox.iter().any(|item| item.kind == InboxKind::Pause);
@@ -165,7 +175,7 @@ fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
 /// A fork began with what its source had, in the same order.
 fn forked(evidence: &Evidence, (from, at): (&str, u64), to: &str, findings: &mut Findings) {
     let Some(fork) = evidence.shadow_of(to).filter(|_| evidence.state_of(to).is_some()) else {
-        let gone = evidence.shadow_of(to).is_some_and(|shadow| shadow.deleted || shadow.doomed);
+        let gone = evidence.shadow_of(to).is_some_and(|shadow| evidence.has_gone(shadow));
         return findings.ensure_unless(gone, 2, false, || format!("{to} was forked from {from} and is not there"));
     };
     let (Some(source), Some(first)) = (evidence.shadow_of(from), fork.chapters.first()) else { return };

@@ -10,6 +10,7 @@ use outlast_core::time::Timestamp;
 
 use super::Evidence;
 use crate::ledger::{Place, Witnessed};
+use crate::model::refused;
 use crate::violation::Findings;
 use crate::watch::{Shadow, TurnedDown};
 
@@ -26,6 +27,10 @@ pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
     attempts(evidence, &bodies, findings);
     known_outcomes(evidence, &bodies, findings);
     versions(evidence, findings);
+    for place in bodies.keys() {
+        let twice = evidence.twice.iter().find(|(of, _)| of == place);
+        findings.ensure(4, twice.is_none(), || format!("two bodies ran at once in one process: {twice:?}"));
+    }
     for (run, state) in evidence.runs() {
         for (generation, index, event) in evidence.own_events(run, state) {
             let Some(key) = event.key() else { continue };
@@ -113,6 +118,11 @@ const UNSEEN: [&str; 4] = [code::STEP_IN_DOUBT, code::LIMIT_EXCEEDED, code::TRAN
 
 /// A result is that of a body which began before it was recorded.
 fn results(run: &RunKey, event: &Event, seen: &[&Witnessed], tick: Option<u64>, findings: &mut Findings) {
+    if let Event::StepFailed { key, error, .. } = event
+        && refused(error).is_some_and(|(named, _)| named == key.as_str())
+    {
+        findings.ensure(17, seen.is_empty(), || format!("{run}: {key} was one too many, and ran: {seen:?}"));
+    }
     let attempt = match event {
         Event::StepFailed { error, .. } if UNSEEN.contains(&error.code.as_str()) => return,
         Event::StepFinished { attempts, .. } | Event::StepFailed { attempts, .. } => *attempts,

@@ -85,8 +85,11 @@ fn is_transaction(key: &str) -> bool {
     key.rsplit('/').next().is_some_and(|name| name.starts_with("transaction-"))
 }
 
-/// Whether the run, or one above it, may have been deleted, and perhaps started anew.
+/// Whether the run, or one above it, may have been deleted, and perhaps started anew; or went because of its age.
 fn may_be_gone(evidence: &Evidence, run: &str) -> bool {
+    if evidence.shadow_of(run).is_some_and(|shadow| evidence.has_gone(shadow)) {
+        return true;
+    }
     let deleted = evidence.asks.iter().filter(|ask| ask.asked == Asked::Delete && ask.is_possible());
     deleted.into_iter().any(|ask| run.starts_with(ask.run.as_str()))
 }

@@ -9,6 +9,7 @@ use outlast_store::invariants::RunState;
 
 use super::{Evidence, end_of};
 use crate::violation::Findings;
+use crate::watch::ends;
 
 /// Codes with which a child is refused: then there is none.
 const REFUSALS: [&str; 3] = ["child_exists", "unknown_workflow", "limit_exceeded"];
@@ -18,7 +19,10 @@ struct Bond {
     key: Key,
     child: RunId,
     detached: bool,
+    /// What was said about the end of its parent.
     on_close: ClosePolicy,
+    /// Whether its parent stopped waiting for it: then it is asked to stop, whatever was said.
+    cancelled: bool,
     /// The event that said how it ended.
     outcome: Option<Event>,
 }
@@ -34,7 +38,9 @@ pub(super) fn judge(evidence: &Evidence, findings: &mut Findings) {
                 reported(evidence, run, &bond, &key, findings);
                 let Some(child) = evidence.state(&key).filter(|_| !bond.detached) else { continue };
                 if over && bond.outcome.is_none() && is_child(child, run, generation, &bond.key) {
-                    let closed = is_closed(child, bond.on_close);
+                    // Where the journal could not be read, nobody knows what was said.
+                    let unsaid = evidence.damaged.contains_key(run);
+                    let closed = is_closed(child, &bond, unsaid);
                     findings.ensure(13, closed, || {
                         format!("{run} ended, its child {key} ({:?}) is {:?}", bond.on_close, child.view.status)
                     });
@@ -54,7 +60,21 @@ fn bonds(evidence: &Evidence, run: &RunKey, state: &RunState, generation: usize)
         match &event {
             Event::ChildStarted { key, child, detached, on_close, .. } => {
                 let (child, detached, on_close) = (child.clone(), *detached, *on_close);
-                bonds.insert(key.clone(), Bond { key: key.clone(), child, detached, on_close, outcome: None });
+                bonds.insert(
+                    key.clone(),
+                    Bond { key: key.clone(), child, detached, on_close, cancelled: false, outcome: None },
+                );
+            }
+            Event::OperationCancelled { key } => {
+                if let Some(bond) = bonds.get_mut(key) {
+                    bond.cancelled = true;
+                }
+            }
+            // The end of a scope cancels what is open in it.
+            Event::ScopeFinished { key: scope, .. } | Event::ScopeFailed { key: scope, .. } => {
+                let inside = format!("{scope}/");
+                let open = bonds.values_mut().filter(|bond| bond.outcome.is_none());
+                open.filter(|bond| bond.key.as_str().starts_with(&inside)).for_each(|bond| bond.cancelled = true);
             }
             Event::ChildFinished { key, .. } | Event::ChildFailed { key, .. } => {
                 if let Some(bond) = bonds.get_mut(key) {
@@ -118,12 +138,15 @@ fn is_stopped(state: &RunState) -> bool {
 }
 
 /// Whether the end of its parent has reached a child, or will once it is read.
-fn is_closed(child: &RunState, on_close: ClosePolicy) -> bool {
-    let told = child.events().iter().any(|event| matches!(event, Event::CancelRequested { .. }));
-    let will_be = child.inbox.iter().any(|item| item.kind == InboxKind::Cancel);
-    match on_close {
-        ClosePolicy::Abandon => true,
-        ClosePolicy::Cancel => child.view.status.is_terminal() || told || will_be,
-        ClosePolicy::Terminate => child.view.status.is_terminal() || will_be || told,
+fn is_closed(child: &RunState, bond: &Bond, unsaid: bool) -> bool {
+    let over = child.view.status.is_terminal();
+    let orders = || child.inbox.iter().filter(|item| item.kind == InboxKind::Cancel);
+    let asked = || child.events().iter().any(|event| matches!(event, Event::CancelRequested { .. }));
+    match bond.on_close {
+        ClosePolicy::Abandon if !bond.cancelled => true,
+        ClosePolicy::Terminate if !bond.cancelled && !unsaid => over || orders().any(|item| ends(item.meta.as_ref())),
+        ClosePolicy::Abandon | ClosePolicy::Cancel | ClosePolicy::Terminate => {
+            over || asked() || orders().next().is_some()
+        }
     }
 }

@@ -34,8 +34,7 @@ pub(super) fn judge(evidence: &Evidence, scene: &Scene<'_>, findings: &mut Findi
             findings.ensure(20, there, || format!("task {} is of {owner:?}, which is not in {namespace}", task.id));
         }
     }
-    for (run, shadow) in evidence.shadows.iter().filter(|(_, shadow)| !shadow.deleted && !shadow.doomed && shadow.sure)
-    {
+    for (run, shadow) in evidence.shadows.iter().filter(|(_, shadow)| !evidence.has_gone(shadow) && shadow.sure) {
         let there = evidence.state(run).is_some();
         findings.ensure(2, there, || format!("{run} was created and is gone ({} generations)", shadow.chapters.len()));
     }

@@ -65,6 +65,7 @@ impl Found {
             Tree::Panic => self.needs.panics.push(place.key("panic")),
             Tree::Step(_)
             | Tree::Transaction(_)
+            | Tree::Task(_)
             | Tree::Sleep(_)
             | Tree::SleepUntil(_)
             | Tree::Condition { .. }
@@ -112,7 +113,7 @@ pub(crate) fn member_place(place: &Place, group: &Group, number: usize) -> Place
     let part = place.part(number);
     match group.made {
         Made::Scopes | Made::Started => part.inside("member"),
-        Made::Sleeps | Made::Trio | Made::Family => part,
+        Made::Sleeps | Made::Trio | Made::Family | Made::Tasks => part,
     }
 }
 
@@ -121,6 +122,7 @@ pub(crate) fn is_operation(tree: &Tree) -> bool {
     match tree {
         Tree::Step(_)
         | Tree::Transaction(_)
+        | Tree::Task(_)
         | Tree::Sleep(_)
         | Tree::Wait(_)
         | Tree::Approve(_)

@@ -32,6 +32,13 @@ impl Place {
         if self.scope.is_empty() { name } else { format!("{}/{name}", self.scope) }
     }
 
+    /// Whether a key is that of an operation here, of whatever kind, or of one inside it.
+    pub fn has(&self, key: &str) -> bool {
+        let own = if self.scope.is_empty() { Some(key) } else { key.strip_prefix(&format!("{}/", self.scope)) };
+        let name = own.and_then(|own| own.split('/').next());
+        name.and_then(|name| name.split_once('-')).is_some_and(|(_, path)| path == self.path)
+    }
+
     /// The same place, inside a scope that begins here.
     #[must_use]
     pub fn inside(&self, kind: &str) -> Place {
@@ -55,5 +62,15 @@ mod tests {
         assert_eq!(place.key("step"), "step-2");
         assert_eq!(place.inside("scope").part(0).key("step"), "scope-2/step-2.0");
         assert_eq!(place.branch("map", 1).key("step"), "map-2/1/step-2.1");
+    }
+
+    #[test]
+    fn a_place_knows_its_own_keys() {
+        let inside = Place::root().part(2).inside("scope").part(0);
+        assert!(inside.has("scope-2/step-2.0") && inside.has("scope-2/callback-2.0/submit"));
+        for other in ["step-2.0", "scope-2/step-2.1", "scope-2", "scope-2/step-2"] {
+            assert!(!inside.has(other), "{other}");
+        }
+        assert!(Place::root().has("step-") && !Place::root().has("step-0"));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Batch, Group, Made, Mishap, Tree, Wait, Work, is_valid};
+use super::{Batch, Errand, Group, Made, Mishap, Tree, Wait, Work, is_valid};
 
 /// How large a tree is: its nodes first, then its numbers. Counted on its JSON form, so that no part can be forgotten.
 pub fn weight(tree: &Tree) -> u64 {
@@ -66,6 +66,7 @@ fn with_part(mut tree: Tree, number: usize, part: Tree) -> Tree {
         Tree::Group(group) => group.members[number] = part,
         Tree::Step(_)
         | Tree::Transaction(_)
+        | Tree::Task(_)
         | Tree::Sleep(_)
         | Tree::SleepUntil(_)
         | Tree::Wait(_)
@@ -135,6 +136,7 @@ fn plainer(tree: &Tree) -> Vec<Tree> {
             Tree::Transaction(Work { attempts: work.attempts / 2, ..work.clone() }),
             Tree::Transaction(Work { delay: work.delay / 8, ..work.clone() }),
         ],
+        Tree::Task(errand) => plainer_errand(errand),
         Tree::Sleep(ms) => vec![Tree::Sleep(0), Tree::Sleep(ms / 2)],
         Tree::SleepUntil(ms) => vec![Tree::Sleep(ms.unsigned_abs()), Tree::SleepUntil(ms / 2)],
         Tree::Wait(wait) => plainer_wait(wait).into_iter().map(Tree::Wait).collect(),
@@ -156,7 +158,7 @@ fn plainer(tree: &Tree) -> Vec<Tree> {
             Tree::Batch(Batch { percent: None, ..batch.clone() }),
             Tree::Batch(Batch { parallel: false, ..batch.clone() }),
         ],
-        Tree::Group(Group { how, made: Made::Trio | Made::Family | Made::Started, members }) => {
+        Tree::Group(Group { how, made: Made::Trio | Made::Family | Made::Started | Made::Tasks, members }) => {
             vec![Tree::Group(Group { how: *how, made: Made::Scopes, members: members.clone() })]
         }
         Tree::Lent { wait, naps, last } => {
@@ -175,6 +177,23 @@ fn plainer(tree: &Tree) -> Vec<Tree> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The same work as a step, and tasks with fewer options.
+fn plainer_errand(errand: &Errand) -> Vec<Tree> {
+    let step = Tree::Step(errand.work.clone());
+    let works = plainer(&step).into_iter().filter_map(|plainer| match plainer {
+        Tree::Step(work) => Some(Errand { work, ..errand.clone() }),
+        _ => None,
+    });
+    let errands = [
+        Errand { alone: false, ..errand.clone() },
+        Errand { priority: 0, ..errand.clone() },
+        Errand { later: 0, ..errand.clone() },
+        Errand { detached: false, ..errand.clone() },
+    ];
+    let errands: Vec<Tree> = works.chain(errands).map(Tree::Task).collect();
+    std::iter::once(step).chain(errands).collect()
 }
 
 fn plainer_wait(wait: &Wait) -> Vec<Wait> {

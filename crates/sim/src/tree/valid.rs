@@ -1,6 +1,6 @@
 //! Which trees are programs.
 
-use super::{Batch, Child, Group, How, Made, Tree, Wait, Work};
+use super::{Batch, Child, Errand, Group, How, Made, Tree, Wait, Work};
 
 /// Whether a tree is a program that comes to an end if the outside does its part.
 ///
@@ -35,6 +35,7 @@ impl At {
             Tree::Cleanup { body, cleanup } => self.inner().accepts(body) && self.inner().accepts(cleanup),
             Tree::Step(work) => returns(work),
             Tree::Transaction(work) => is_transaction(work),
+            Tree::Task(errand) => is_errand(errand),
             Tree::Wait(wait) => self.is_patient(wait.timeout),
             Tree::Approve(timeout) => self.is_patient(*timeout),
             Tree::Callback(call) => {
@@ -83,6 +84,10 @@ impl At {
                 fails_when_late(wait) && !work.spawned
             }
             (Made::Family, [Tree::Child(child), Tree::Sleep(_)]) => child.how == super::Kin::Awaited,
+            (Made::Tasks, members) => {
+                let awaited = |member: &Tree| matches!(member, Tree::Task(errand) if !errand.detached);
+                !members.is_empty() && members.iter().all(awaited)
+            }
             (Made::Trio | Made::Family, _) => false,
         };
         made && group.members.iter().all(|member| self.inner().accepts(member))
@@ -105,6 +110,11 @@ fn returns(work: &Work) -> bool {
         && is_some_time(work.timeout)
         && is_some_time(work.heartbeat)
         && (work.takes.is_some() || is_limited)
+}
+
+/// Whether its attempts end, and it has nothing that only steps have.
+fn is_errand(errand: &Errand) -> bool {
+    returns(&errand.work) && !errand.work.spawned && !errand.work.at_most_once
 }
 
 /// Whether it has only what a transaction can have.

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use outlast_core::commit::{Commit, Control, Delivery, Then};
+use outlast_core::commit::{Commit, Delivery, Then, TimerKind, TimerRef};
 use outlast_core::event::{ClosePolicy, Event};
 use outlast_core::id::{Key, RunId, RunKey};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::{Committed, RunView};
 
-use super::shadow::{Chapter, Shadow};
+use super::shadow::{Chapter, Entry, Shadow};
 use super::sight::{Sight, Stand};
+use super::turns::{Order, order_of};
 use crate::ledger::tick;
 use crate::violation::Findings;
 
@@ -19,6 +20,8 @@ impl Sight {
     /// A commit was applied.
     pub(super) fn applied(&mut self, commit: &Commit, committed: &Committed, stand: Stand) {
         self.told(committed.now);
+        self.note_all(commit);
+        self.tasks.committed(commit);
         let run = &commit.run;
         let Some(mut shadow) = self.runs.remove(run) else {
             let loose = self.loose;
@@ -34,6 +37,7 @@ impl Sight {
             // Answers came in another order than the calls were applied: what is known of this run is incomplete.
             shadow.sure = false;
         }
+        self.take_note_of_orders(commit);
         if shadow.sure {
             judge_owner(&mut self.findings, commit, &shadow, stand);
             judge_end(&mut self.findings, commit, &events, &shadow);
@@ -43,11 +47,12 @@ impl Sight {
             self.judge_close_policies(commit, &shadow);
             self.consume(commit, &events, &mut shadow, stand);
             self.judge_pause(commit, &shadow, stand);
-            let told = commit.deliveries.iter().filter_map(order_of);
-            self.told_to_stop.extend(told);
             self.judge_children_left(commit, &shadow);
         }
         settle_rows(commit, &mut shadow);
+        if shadow.ended {
+            shadow.ended_at.get_or_insert(committed.now);
+        }
         self.runs.insert(run.clone(), shadow);
         for child in &commit.children {
             self.findings.ensure(20, child.run.namespace == run.namespace, || {
@@ -58,6 +63,7 @@ impl Sight {
         for (delivery, delivered) in commit.deliveries.iter().zip(&committed.delivered) {
             self.delivered(delivery, *delivered, stand);
         }
+        self.clock.stays();
     }
 
     /// A commit was refused: the run stands where it stood.
@@ -79,27 +85,22 @@ impl Sight {
             });
         }
         for event in events {
-            let ended = matches!(
-                event,
-                Event::TimerFired { .. }
-                    | Event::SignalTimedOut { .. }
-                    | Event::ApprovalTimedOut { .. }
-                    | Event::CallbackTimedOut { .. }
-            );
-            let Some(key) = event.key().filter(|_| ended) else { continue };
+            let Some(key) = event.key().filter(|_| !ends_by(event).is_empty()) else { continue };
             let began = shadow.chapter().and_then(|chapter| began(chapter, key));
             // One that had nothing to wait for begins in the commit that ends it.
             let here = commit.events.iter().find(|record| record.key.as_ref() == Some(key)).filter(|_| began.is_none());
+            // Whoever has nothing to wait for goes by its own clock, which may not know yet that the store's was set back.
+            let latest = began.map_or(self.clock.latest(), |began| self.clock.latest_since(began.tick));
             let slept = !here.is_some_and(takes_time);
             self.findings.ensure(10, slept, || format!("{}: {key} is a sleep that nobody slept", commit.run));
-            let began = began.or(here);
+            let began = began.map(|entry| &entry.record).or(here);
             // A fork's history was written by another one's clock, and signs of life are written nowhere.
-            let given = shadow.given.iter().filter(|(timer, _)| timer.key == *key).map(|(_, due)| *due);
-            let due = began.and_then(deadline).into_iter().chain(given).min();
-            let latest = self.latest;
+            let given = |kind: &TimerKind| shadow.given.get(&TimerRef { key: key.clone(), kind: *kind }).copied();
+            let said = began.and_then(|record| deadline(record, given(&TimerKind::Heartbeat)));
+            let due = said.into_iter().chain(ends_by(event).iter().filter_map(given)).min();
             self.findings.ensure(10, due.is_some_and(|due| due <= latest), || {
                 format!(
-                    "{}: {} of {key}, due at {due:?}; the store's clock never passed {latest}",
+                    "{}: {} of {key}, due at {due:?}; the store's clock has not passed {latest} since",
                     commit.run,
                     event.kind()
                 )
@@ -111,7 +112,7 @@ impl Sight {
     fn judge_orders(&mut self, commit: &Commit, shadow: &Shadow) {
         let run = &commit.run;
         for delivery in &commit.deliveries {
-            if let Some(child) = order_of(delivery) {
+            if let Some(Order { child, .. }) = order_of(delivery) {
                 let parent = self.runs.get(&child).and_then(|child| child.parent.clone());
                 let own = parent.as_ref().is_some_and(|parent| {
                     parent.run == run.id && parent.generation == shadow.generation() && !parent.detached
@@ -145,7 +146,7 @@ impl Sight {
                 Some(child) => child.ended || child.deleted || child.doomed || !child.sure,
                 None => commit.children.iter().all(|new| new.run != key),
             };
-            let told = gone || self.told_to_stop.contains(&key);
+            let told = gone || self.told_to_stop.contains_key(&key);
             self.findings.ensure(13, told, || format!("{} ended, and nobody told its child {key}", commit.run));
         }
     }
@@ -153,14 +154,6 @@ impl Sight {
 
 fn decoded(commit: &Commit) -> Vec<Event> {
     commit.events.iter().filter_map(|record| Event::decode(record).ok()).collect()
-}
-
-/// A request to stop that a run sends to another one.
-pub(super) fn order_of(delivery: &Delivery) -> Option<RunKey> {
-    match delivery {
-        Delivery::Control { run, control: Control::Cancel, .. } => Some(run.clone()),
-        _ => None,
-    }
 }
 
 /// Children that were started, are awaited by nobody any more, and may not simply go on.
@@ -242,6 +235,7 @@ fn settle_rows(commit: &Commit, shadow: &mut Shadow) {
         Then::ContinueAsNew { input, version } => {
             let before = shadow.chapter().map(|chapter| chapter.version.clone());
             shadow.timers.clear();
+            shadow.given.clear();
             if let Some(version) = version.clone().or(before) {
                 shadow.chapters.push(Chapter::new(version, input.clone()));
             }
@@ -250,9 +244,19 @@ fn settle_rows(commit: &Commit, shadow: &mut Shadow) {
 }
 
 /// The event with which an operation began.
-pub(super) fn began<'c>(chapter: &'c Chapter, key: &Key) -> Option<&'c Record> {
+pub(super) fn began<'c>(chapter: &'c Chapter, key: &Key) -> Option<&'c Entry> {
     let since = chapter.journal.operation(key)?.since;
-    usize::try_from(since.0).ok().and_then(|since| chapter.entries.get(since)).map(|entry| &entry.record)
+    usize::try_from(since.0).ok().and_then(|since| chapter.entries.get(since))
+}
+
+/// The timers an event may say the end of.
+fn ends_by(event: &Event) -> &'static [TimerKind] {
+    match event {
+        Event::TimerFired { .. } => &[TimerKind::Delay],
+        Event::SignalTimedOut { .. } | Event::ApprovalTimedOut { .. } => &[TimerKind::Timeout],
+        Event::CallbackTimedOut { .. } => &[TimerKind::Timeout, TimerKind::Heartbeat],
+        _ => &[],
+    }
 }
 
 /// Whether it is a sleep of some time, whatever a clock shows.
@@ -260,8 +264,8 @@ fn takes_time(record: &Record) -> bool {
     matches!(Event::decode(record), Ok(Event::TimerStarted { duration_ms: Some(1..), .. }))
 }
 
-/// When what waits for a time may end at the earliest.
-fn deadline(record: &Record) -> Option<Timestamp> {
+/// When what waits for a time may end at the earliest; `put_off` is what signs of life have put silence off to.
+fn deadline(record: &Record, put_off: Option<Timestamp>) -> Option<Timestamp> {
     match Event::decode(record).ok()? {
         // A sleep of no time ends where it begins, by the clock of whoever sleeps it.
         Event::TimerStarted { duration_ms: Some(0), .. } => Some(Timestamp::EPOCH),
@@ -269,7 +273,7 @@ fn deadline(record: &Record) -> Option<Timestamp> {
         Event::SignalAwaited { deadline, .. } | Event::ApprovalRequested { deadline, .. } => deadline,
         Event::CallbackCreated { deadline, heartbeat_ms, .. } => {
             let silent = heartbeat_ms.map(|silence| record.at + Duration::from_millis(silence));
-            deadline.into_iter().chain(silent).min()
+            deadline.into_iter().chain(put_off.or(silent)).min()
         }
         _ => None,
     }

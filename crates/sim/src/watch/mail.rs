@@ -1,15 +1,17 @@
 //! What is left for runs: accepted once, there until it is consumed, consumed with a trace.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use outlast_core::commit::{Commit, Control, Delivery, InboxItem, InboxKind, Then, TimerKind, TimerRef, WaitKind};
 use outlast_core::event::Event;
-use outlast_core::id::{DeliveryId, Generation, Index, RunKey};
+use outlast_core::id::{DeliveryId, Generation, Index, Key, RunKey};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::{Delivered, Loaded};
 use serde_json::Value;
 
+use super::commits::began;
 use super::shadow::{Arrival, Parcel, Shadow};
 use super::sight::{Sight, Stand};
 use crate::violation::Findings;
@@ -23,7 +25,7 @@ impl Sight {
                 false
             }
         };
-        let Some(run) = delivery.run() else { return };
+        let Some(run) = delivery.run() else { return self.reported(delivery, delivered, stand) };
         let loose = self.loose;
         let Some(shadow) = self.runs.get_mut(run) else {
             self.findings.ensure(2, !accepted || loose, || format!("{run} does not exist and accepted {delivery:?}"));
@@ -37,11 +39,8 @@ impl Sight {
             });
         }
         let Some((id, what)) = parcel(delivery) else {
-            if let Delivery::Heartbeat { key, .. } = delivery {
-                // Due later, and that by a clock that may have gone back: when, only the store knows.
-                let silence = TimerRef { key: key.clone(), kind: TimerKind::Heartbeat };
-                shadow.timers.remove(&silence);
-                shadow.given.insert(silence, Timestamp::EPOCH);
+            if let (true, Delivery::Heartbeat { key, .. }) = (accepted, delivery) {
+                put_off(shadow, key, self.clock.now());
             }
             return;
         };
@@ -57,6 +56,9 @@ impl Sight {
     /// A journal and an inbox were read.
     pub(super) fn loaded(&mut self, loaded: &Loaded, stand: Stand) {
         self.read(&loaded.run, loaded.generation, loaded.first, &loaded.events, stand);
+        if loaded.generation == Generation(0) {
+            self.begins_with(&loaded.run, &loaded.input);
+        }
         let Some(shadow) = self.runs.get_mut(&loaded.run).filter(|shadow| shadow.sure && stand.alone) else { return };
         let run = &loaded.run;
         let stands = (shadow.generation(), shadow.next());
@@ -112,6 +114,10 @@ impl Sight {
         }
         let terminated = matches!(events.last(), Some(Event::RunTerminated { .. }));
         let told = |event: &Event| matches!(event, Event::CancelRequested { .. });
+        let paused = |arrival: &Arrival| arrival.what == Parcel::Control(Control::Pause);
+        let was_paused = shadow.arrivals.iter().any(paused);
+        // One that was held back ends without a word.
+        let unbegun = self.lobby.get(run).is_some() && shadow.next() == Index(1);
         let was_told = shadow.chapter().is_some_and(|chapter| chapter.journal.events().iter().any(told));
         for arrival in shadow.arrivals.iter_mut().filter(|arrival| !arrival.consumed) {
             if !arrival.inbox.is_some_and(|inbox| commit.consumed.contains(&inbox)) {
@@ -119,10 +125,10 @@ impl Sight {
             }
             arrival.consumed = true;
             let (invariant, traced) = match arrival.what {
-                Parcel::Control(Control::Cancel) => (16, was_told),
-                Parcel::Control(Control::Pause | Control::Resume) => (8, true),
+                Parcel::Control(Control::Cancel) => (16, was_told || unbegun),
+                Parcel::Control(Control::Pause | Control::Resume | Control::Intervene) => (8, true),
                 // Nothing is recorded in a pause: what was for one operation goes with a run that ends in one.
-                Parcel::Signal { aimed: Some(_), .. } => (8, matches!(commit.then, Then::Finish(_))),
+                Parcel::Signal { aimed: Some(_), .. } => (8, was_paused && matches!(commit.then, Then::Finish(_))),
                 Parcel::Signal { .. } | Parcel::Approval { .. } | Parcel::Callback { .. } => (8, false),
             };
             self.findings.ensure(invariant, traced || terminated, || {
@@ -147,6 +153,20 @@ impl Sight {
             arrival.consumed = over || !stays;
         }
     }
+}
+
+/// A sign of life: from now on it is silence again that counts. The clock may have gone back since the last one.
+fn put_off(shadow: &mut Shadow, key: &Key, now: Timestamp) {
+    let began = shadow.chapter().and_then(|chapter| began(chapter, key));
+    let Some(Event::CallbackCreated { heartbeat_ms: Some(silence), .. }) =
+        began.and_then(|entry| Event::decode(&entry.record).ok())
+    else {
+        return;
+    };
+    let timer = TimerRef { key: key.clone(), kind: TimerKind::Heartbeat };
+    let due = now + Duration::from_millis(silence);
+    shadow.timers.insert(timer.clone(), due);
+    shadow.given.insert(timer, due);
 }
 
 fn parcel(delivery: &Delivery) -> Option<(DeliveryId, Parcel)> {

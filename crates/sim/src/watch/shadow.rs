@@ -35,6 +35,8 @@ pub struct Shadow {
     pub deleted: bool,
     /// Whether a run above it was deleted: it goes too, sooner or later.
     pub doomed: bool,
+    /// When it ended, by the store's clock.
+    pub ended_at: Option<Timestamp>,
     /// Whether everything that happened to it is known. A call that nobody waited for, or that was answered in doubt, ends
     /// that, and with it what can be said about the run before the end.
     pub sure: bool,
@@ -170,6 +172,7 @@ impl Shadow {
             ended: false,
             deleted: false,
             doomed: false,
+            ended_at: None,
             sure: true,
             mail_sure: true,
             timers: given.clone(),

@@ -2,16 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_core::commit::{Commit, NewRun, Signal};
+use outlast_core::commit::{Commit, Delivery, NewRun, Signal};
 use outlast_core::event::Event;
-use outlast_core::id::{Fence, Generation, Index, Key, LeaseId, Namespace, NodeId, RunKey};
+use outlast_core::id::{Fence, Generation, Index, Key, LeaseId, Namespace, NodeId, RunKey, TaskId, TaskToken};
 use outlast_core::limits::TRIES_MAX;
 use outlast_core::time::Timestamp;
-use outlast_store::{Claim, Claimed, Created, Lease, Pick, Serves};
+use outlast_store::{Claim, ClaimTasks, Claimed, ClaimedTask, Created, Delivered, Lease, Pick, Serves, TaskExtended};
 
-use super::commits::order_of;
+use super::admission::Lobby;
+use super::clock::Clock;
+use super::order::Notes;
+use super::schedules::Almanac;
 use super::shadow::{Arrival, Holder, Parcel, Shadow};
+use super::tasks::Tasks;
 use super::trace::Trace;
+use super::turns::{Order, order_of};
+use crate::cluster::NEIGHBOUR;
 use crate::ledger::tick;
 use crate::violation::Findings;
 
@@ -27,12 +33,20 @@ pub(super) struct Stand {
 pub struct Sight {
     /// The runs, as they should be.
     pub runs: BTreeMap<RunKey, Shadow>,
+    /// The tasks, as they should be.
+    pub tasks: Tasks,
+    /// What was said of tasks when they were queued.
+    pub(super) notes: Notes,
+    /// The schedules, as they should be.
+    pub almanac: Almanac,
+    /// Runs that flow control holds back, or did.
+    pub lobby: Lobby,
     pub(super) leases: BTreeMap<LeaseId, Held>,
     nodes: BTreeMap<NodeId, LeaseId>,
-    /// The latest instant the store ever told.
-    pub(super) latest: Timestamp,
-    /// Runs that were told to stop by another run.
-    pub told_to_stop: BTreeSet<RunKey>,
+    /// The store's clock, as far as it was seen.
+    pub(super) clock: Clock,
+    /// Runs that were told to stop by another run, and how.
+    pub told_to_stop: BTreeMap<RunKey, Orders>,
     /// What bodies came to, in commits that were turned down.
     pub turned_down: Vec<TurnedDown>,
     /// Runs that cannot be read, where, and whether the store reads them all the same.
@@ -44,7 +58,13 @@ pub struct Sight {
     pub(super) calls: u64,
     pub(super) trace: Trace,
     pub(super) replays: u64,
+    /// Whether runs are removed some time after they ended.
+    pub retains: bool,
+    /// Runs that were removed because they had ended long ago.
+    pub removed: u64,
     pub(super) damage_met: u64,
+    /// How often the store itself showed what is damaged.
+    pub rows_met: u64,
     pub(super) under_way: u64,
     pub(super) begun: u64,
     /// Calls that write were under way together: who was first is not known.
@@ -53,6 +73,15 @@ pub struct Sight {
     pub(super) loose: bool,
     /// Answers come in another order than what they tell of happened, from the beginning.
     unordered: bool,
+}
+
+/// How a run was told to stop by another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// It was asked to.
+    pub asked: bool,
+    /// It was to end without being asked.
+    pub ended: bool,
 }
 
 /// What a body came to, in a commit that was turned down: it need not run again as long as its run is held.
@@ -89,13 +118,20 @@ impl Sight {
     /// stop may be told.
     pub(super) fn stop_orders(&mut self, commits: &[Commit]) {
         if self.unordered {
-            let deliveries = commits.iter().flat_map(|commit| &commit.deliveries);
-            self.told_to_stop.extend(deliveries.filter_map(order_of));
+            commits.iter().for_each(|commit| self.take_note_of_orders(commit));
+        }
+    }
+
+    /// Whom a commit tells to stop.
+    pub(super) fn take_note_of_orders(&mut self, commit: &Commit) {
+        for Order { child, terminate } in commit.deliveries.iter().filter_map(order_of) {
+            let orders = self.told_to_stop.entry(child).or_default();
+            if terminate { orders.ended = true } else { orders.asked = true }
         }
     }
 
     pub(super) fn told(&mut self, now: Timestamp) {
-        self.latest = self.latest.max(now);
+        self.clock.shows(now);
     }
 
     // Leases.
@@ -134,11 +170,41 @@ impl Sight {
         self.leases.iter().map(|(id, held)| (*id, held.until)).collect()
     }
 
-    /// Whether every run that is known has ended.
+    /// Whether every run that is known has ended. Of those in another namespace only the neighbour ever does.
     pub(crate) fn is_over(&self) -> bool {
         let home = Namespace::default_namespace();
-        let here = self.runs.iter().filter(|(run, _)| run.namespace == home);
+        let here = self.runs.iter().filter(|(run, _)| run.namespace == home || run.id.as_str() == NEIGHBOUR);
         here.into_iter().all(|(_, shadow)| shadow.ended || shadow.deleted || shadow.doomed)
+    }
+
+    // Tasks.
+
+    pub(super) fn handed_out(&mut self, asked: &ClaimTasks, claimed: &ClaimedTask, stand: Stand) {
+        self.told(claimed.now);
+        let clock = self.clock.clone();
+        self.with_tasks(stand, |tasks, findings| tasks.claimed(asked, claimed, &clock, findings));
+    }
+
+    pub(super) fn kept_alive(&mut self, task: (&Namespace, &TaskId, TaskToken), extended: &TaskExtended, stand: Stand) {
+        self.with_tasks(stand, |tasks, findings| tasks.extended(task, extended, findings));
+    }
+
+    /// What a worker reports about a task.
+    pub(super) fn reported(&mut self, delivery: &Delivery, delivered: Delivered, stand: Stand) {
+        if let Delivery::Task { namespace, task, token, outcome } = delivery {
+            let task = (namespace, task, *token);
+            self.with_tasks(stand, |tasks, findings| tasks.reported(task, (outcome, delivered), findings));
+            self.clock.stays();
+        }
+    }
+
+    /// Takes note of something; where the order of what happened is not known, nothing is found.
+    fn with_tasks(&mut self, stand: Stand, note: impl FnOnce(&mut Tasks, &mut Findings)) {
+        let mut found = Findings::default();
+        note(&mut self.tasks, &mut found);
+        if stand.alone && !self.overlapped {
+            self.findings.merge(found);
+        }
     }
 
     fn process_of(&self, lease: LeaseId) -> String {
@@ -164,6 +230,11 @@ impl Sight {
                 let known = self.runs.contains_key(&new.run);
                 self.findings
                     .ensure_unless(self.loose, 1, known, || format!("{} was there before anybody created it", new.run));
+            }
+            Created::Joined { run, .. } => {
+                let other = RunKey::new(new.run.namespace.clone(), run.clone());
+                let known = self.runs.contains_key(&other);
+                self.findings.ensure_unless(self.loose, 1, known, || format!("{other} answers, and nobody created it"));
             }
         }
         self.signals_arrive(&new.run, &new.signals);
@@ -251,7 +322,7 @@ impl Sight {
             let dropped = shadow.owned && !again && !seize;
             let tries = shadow.tries + u32::from(dropped);
             // Whoever seizes one that was parked for it finds the try that nobody was given it with.
-            let parked = seize && claimed.tries == TRIES_MAX && tries + 1 == TRIES_MAX;
+            let parked = seize && shadow.owned && claimed.tries == TRIES_MAX && tries + 1 == TRIES_MAX;
             self.findings.ensure(18, claimed.tries == tries || parked, || {
                 format!("{run} was claimed as taken over {} times, and was {tries} times", claimed.tries)
             });

@@ -1,178 +1,24 @@
 //! Every call of a store, seen on its way.
 
-use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{Index, LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
+use outlast_core::id::{
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
+};
 use outlast_core::record::Record;
 use outlast_store::{
-    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Delivered, Excerpt,
-    Filter, Fire, Fired, Lease, Load, LoadFrom, Loaded, Page, Release, Resolution, Retained, Retention, RunView,
-    Schedule, Store, StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted, TxBody,
+    Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Defined,
+    Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor, DueSchedules,
+    Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume, Retained,
+    Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter,
+    TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
+use super::Watch;
 use super::sight::{Sight, Stand};
-use super::{Shadow, Watch, runs_of};
-
-impl Watch {
-    /// A call that writes: `see` is told what was answered.
-    fn pass<'a, T, C, S>(&'a self, runs: Vec<RunKey>, call: C, see: S) -> BoxFuture<'a, T>
-    where
-        T: Debug + Send + 'a,
-        C: for<'s> FnOnce(&'s dyn Store) -> BoxFuture<'s, T> + Send + 'a,
-        S: FnOnce(&mut Sight, &T, Stand) + Send + 'a,
-    {
-        Box::pin(async move {
-            let under_way = self.begin(runs);
-            let store = self.inner();
-            let answer = call(&*store).await;
-            let stand = under_way.answered();
-            let mut sight = self.sight();
-            sight.trace.note(&answer);
-            see(&mut sight, &answer, stand);
-            drop(sight);
-            answer
-        })
-    }
-
-    /// A call that only reads, or changes nothing that is watched.
-    fn look<'a, T, C>(&'a self, call: C) -> BoxFuture<'a, T>
-    where
-        T: Debug + Send + 'a,
-        C: for<'s> FnOnce(&'s dyn Store) -> BoxFuture<'s, T> + Send + 'a,
-    {
-        Box::pin(async move {
-            self.sight().calls += 1;
-            let store = self.inner();
-            let answer = call(&*store).await;
-            self.sight().trace.note(&answer);
-            answer
-        })
-    }
-
-    /// A call that reads begins: how many that write had begun before it, unless one is under way.
-    fn begin_reading(&self) -> Option<u64> {
-        let mut sight = self.sight();
-        sight.calls += 1;
-        (sight.under_way == 0).then_some(sight.begun)
-    }
-
-    /// How a call that reads stands among those that write.
-    fn stand_since(&self, begun: Option<u64>) -> Stand {
-        let sight = self.sight();
-        Stand { alone: begun == Some(sight.begun) && !sight.loose }
-    }
-
-    async fn see_commits(&self, commits: Vec<Commit>) -> Vec<Result<Committed, CommitError>> {
-        let under_way = self.begin(commits.iter().flat_map(runs_of).collect());
-        self.sight().stop_orders(&commits);
-        let answers = self.inner().commit(commits.clone()).await;
-        let stand = under_way.answered();
-        self.judge_commits(&commits, &answers, stand).await;
-        answers
-    }
-
-    /// A commit on its sender's own thread. A store that answers at once does so there, too.
-    fn see_commits_here(&self, commits: &[Commit]) -> Option<Vec<Result<Committed, CommitError>>> {
-        if self.answers_at_once {
-            return self.see_commits(commits.to_vec()).now_or_never();
-        }
-        // Nothing is under way until it is known that it is done here.
-        let answers = self.inner().commit_here(commits)?;
-        let under_way = self.begin(commits.iter().flat_map(runs_of).collect());
-        self.sight().stop_orders(commits);
-        let stand = under_way.answered();
-        let judged = self.judge_commits(commits, &answers, stand).now_or_never();
-        debug_assert!(judged.is_some(), "where order is not known nothing is asked of the store");
-        Some(answers)
-    }
-
-    async fn judge_commits(&self, commits: &[Commit], answers: &[Result<Committed, CommitError>], stand: Stand) {
-        self.sight().trace.note(&(commits, answers));
-        // Those that were applied first: a look at one that was not sees them all.
-        let answered = || commits.iter().zip(answers);
-        for (commit, answer) in answered().filter(|(_, answer)| answer.is_ok()) {
-            self.committed(commit, answer, stand).await;
-        }
-        for (commit, answer) in answered().filter(|(_, answer)| answer.is_err()) {
-            self.committed(commit, answer, stand).await;
-        }
-    }
-
-    /// What the body of a transaction gives is only known inside it.
-    async fn see_transact(&self, transact: Transact) -> Result<Transacted, CommitError> {
-        let under_way = self.begin(runs_of(&transact.commit));
-        let given: Arc<Mutex<Vec<Record>>> = Arc::default();
-        let (body, keep) = (transact.body.clone(), Arc::clone(&given));
-        let listening: TxBody = Arc::new(move |tx| {
-            let (ran, keep) = (body(tx), Arc::clone(&keep));
-            Box::pin(async move {
-                let events = ran.await?;
-                keep.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&events);
-                Ok(events)
-            })
-        });
-        let mut commit = transact.commit.clone();
-        self.sight().stop_orders(std::slice::from_ref(&commit));
-        let answer = self.inner().transact(Transact { body: listening, ..transact }).await;
-        let stand = under_way.answered();
-        commit.events = given.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.sight().trace.note(&commit);
-        match &answer {
-            Ok(Transacted::Committed(committed)) => self.committed(&commit, &Ok(committed.clone()), stand).await,
-            Ok(Transacted::RolledBack(_)) => {}
-            Err(error) => self.committed(&commit, &Err(error.clone()), stand).await,
-        }
-        answer
-    }
-
-    async fn see_loads(&self, loads: Vec<Load>) -> Vec<Result<Loaded, StoreError>> {
-        let begun = self.begin_reading();
-        let runs: Vec<RunKey> = loads.iter().map(|load| load.run.clone()).collect();
-        let whole = loads.iter().filter(|load| load.from == LoadFrom::Index(Index(0))).map(|load| load.run.clone());
-        let whole: Vec<RunKey> = whole.collect();
-        let answers = self.inner().load(loads).await;
-        self.sight().trace.note(&answers);
-        let stand = self.stand_since(begun);
-        let shown = runs.iter().zip(answers).map(|(run, answer)| {
-            let mut loaded = match answer {
-                Ok(loaded) => loaded,
-                Err(error) => return Err(self.damaged_view(run, Index(0), Err(error.clone())).err().unwrap_or(error)),
-            };
-            self.sight().loaded(&loaded, stand);
-            if whole.contains(run) && !loaded.events.is_empty() {
-                self.replayed(run);
-            }
-            loaded.events = self.damaged_view(run, loaded.first, Ok(loaded.events))?;
-            Ok(loaded)
-        });
-        shown.collect()
-    }
-
-    /// A journal was read from its beginning: if that was so before, its program was in memory and is no more.
-    fn replayed(&self, run: &RunKey) {
-        let first = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone());
-        self.sight().replays += u64::from(!first);
-    }
-
-    async fn see_excerpt(&self, excerpt: Excerpt) -> Result<Vec<Record>, StoreError> {
-        let begun = self.begin_reading();
-        let (run, from) = (excerpt.run.clone(), excerpt.from);
-        let generation = excerpt.generation.or_else(|| self.sight().runs.get(&run).map(Shadow::generation));
-        let current =
-            excerpt.generation.is_none() || excerpt.generation == self.sight().runs.get(&run).map(Shadow::generation);
-        let records = self.inner().excerpt(excerpt).await;
-        let stand = self.stand_since(begun);
-        self.sight().trace.note(&records);
-        if let (Some(generation), Ok(records)) = (generation, &records) {
-            self.sight().read(&run, generation, from, records, stand);
-        }
-        if current { self.damaged_view(&run, from, records) } else { records }
-    }
-}
 
 impl Store for Watch {
     fn register(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
@@ -202,12 +48,19 @@ impl Store for Watch {
         self.pass(Vec::new(), move |store| store.retire(lease), see)
     }
 
+    fn leases(&self) -> BoxFuture<'_, Result<Vec<Lease>, StoreError>> {
+        self.pass(Vec::new(), |store| store.leases(), |_, _, _| {})
+    }
+
     fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
         let asked = runs.clone();
-        let see = move |sight: &mut Sight, answers: &Vec<Result<Created, StoreError>>, _: Stand| {
+        let see = move |sight: &mut Sight, answers: &Vec<Result<Created, StoreError>>, stand: Stand| {
             for (new, answer) in asked.iter().zip(answers) {
                 if let Ok(created) = answer {
                     sight.created(new, created);
+                    if let Some(now) = self.now() {
+                        sight.knocked(new, created, now, stand);
+                    }
                 }
             }
         };
@@ -229,7 +82,7 @@ impl Store for Watch {
         self.look(move |store| store.wakes(lease, limit))
     }
 
-    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<bool, StoreError>>> {
         self.look(move |store| store.take(runs))
     }
 
@@ -246,10 +99,17 @@ impl Store for Watch {
             return self.create(runs.to_vec()).now_or_never();
         }
         let answers = self.inner().create_here(runs)?;
+        let now = self.now();
         let mut sight = self.sight();
         sight.calls += 1;
-        let created = runs.iter().zip(&answers).filter_map(|(new, answer)| Some((new, answer.as_ref().ok()?)));
-        created.for_each(|(new, created)| sight.created(new, created));
+        for (new, answer) in runs.iter().zip(&answers) {
+            let Ok(created) = answer else { continue };
+            sight.created(new, created);
+            if let Some(now) = now {
+                // Nothing is judged by it; but with what a debounced run begins must be known.
+                sight.knocked(new, created, now, Stand { alone: false });
+            }
+        }
         drop(sight);
         Some(answers)
     }
@@ -311,19 +171,120 @@ impl Store for Watch {
     }
 
     fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
-        self.look(move |store| store.enqueue(tasks))
+        let asked = tasks.clone();
+        let see = move |sight: &mut Sight, answers: &Vec<Result<(), StoreError>>, _: Stand| {
+            let queued = asked.iter().zip(answers).filter(|(_, answer)| answer.is_ok());
+            queued.for_each(|(StandaloneTask { namespace, task }, _)| {
+                sight.note(namespace, task);
+                sight.tasks.queued(namespace, task, None);
+            });
+            sight.clock.stays();
+        };
+        self.pass(Vec::new(), move |store| store.enqueue(tasks), see)
     }
 
     fn claim_tasks(&self, claim: ClaimTasks) -> BoxFuture<'_, Result<Vec<ClaimedTask>, StoreError>> {
-        self.look(move |store| store.claim_tasks(claim))
+        let asked = claim.clone();
+        let see = move |sight: &mut Sight, answer: &Result<Vec<ClaimedTask>, StoreError>, stand: Stand| {
+            let Ok(claimed) = answer else { return };
+            let new = sight.newly_claimed(&asked, claimed);
+            claimed.iter().for_each(|claimed| sight.handed_out(&asked, claimed, stand));
+            sight.judge_priorities(&asked, &new, stand);
+        };
+        self.pass(Vec::new(), move |store| store.claim_tasks(claim), see)
     }
 
     fn heartbeat(&self, heartbeat: TaskHeartbeat) -> BoxFuture<'_, Result<TaskExtended, StoreError>> {
-        self.look(move |store| store.heartbeat(heartbeat))
+        let (namespace, id, token) = (heartbeat.namespace.clone(), heartbeat.task.clone(), heartbeat.token);
+        let see = move |sight: &mut Sight, answer: &Result<TaskExtended, StoreError>, stand: Stand| {
+            if let Ok(extended) = answer {
+                sight.kept_alive((&namespace, &id, token), extended, stand);
+            }
+        };
+        self.pass(Vec::new(), move |store| store.heartbeat(heartbeat), see)
     }
 
-    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
-        self.look(move |store| store.tasks(namespace, limit))
+    fn task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<TaskDetail, StoreError>> {
+        self.look(move |store| store.task(namespace, id))
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        self.look(move |store| store.tasks(filter))
+    }
+
+    fn retry_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        let asked = (namespace.clone(), id.clone());
+        let see = move |sight: &mut Sight, answer: &Result<(), StoreError>, stand: Stand| {
+            sight.revived(&asked, answer, stand);
+        };
+        self.pass(Vec::new(), move |store| store.retry_task(namespace, id), see)
+    }
+
+    fn discard_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        let asked = (namespace.clone(), id.clone());
+        let see = move |sight: &mut Sight, answer: &Result<(), StoreError>, stand: Stand| {
+            sight.discarded(&asked, answer, stand);
+        };
+        self.pass(Vec::new(), move |store| store.discard_task(namespace, id), see)
+    }
+
+    fn see_worker(&self, sighting: Sighting) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.look(move |store| store.see_worker(sighting))
+    }
+
+    fn forget_worker(&self, namespace: Option<Namespace>, worker: WorkerId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.look(move |store| store.forget_worker(namespace, worker))
+    }
+
+    fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
+        self.look(move |store| store.workers(namespace))
+    }
+
+    fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {
+        self.look(move |store| store.define(definitions))
+    }
+
+    fn definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Option<Version>,
+    ) -> BoxFuture<'_, Result<Option<DefinitionDetail>, StoreError>> {
+        self.look(move |store| store.definition(namespace, workflow, version))
+    }
+
+    fn definitions(&self, filter: DefinitionFilter) -> BoxFuture<'_, Result<DefinitionPage, StoreError>> {
+        self.look(move |store| store.definitions(filter))
+    }
+
+    fn forget_definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Version,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.look(move |store| store.forget_definition(namespace, workflow, version))
+    }
+
+    fn wake(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.look(move |store| store.wake(run))
+    }
+
+    fn resumes(
+        &self,
+        namespace: Namespace,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Resume>, StoreError>> {
+        self.look(move |store| store.resumes(namespace, after, limit))
+    }
+
+    fn outlook(&self, queues: Vec<QueueName>) -> BoxFuture<'_, Result<Outlook, StoreError>> {
+        self.look(move |store| store.outlook(queues))
+    }
+
+    fn depths(&self) -> BoxFuture<'_, Result<Depths, StoreError>> {
+        self.look(move |store| store.depths())
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
@@ -335,26 +296,49 @@ impl Store for Watch {
         self.pass(Vec::new(), move |store| store.sweep(limit), see)
     }
 
-    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.look(move |store| store.put_schedule(schedule))
+    fn admit(&self, limit: usize) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+        Box::pin(self.see_admit(limit))
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+        let asked = schedule.clone();
+        let see = move |sight: &mut Sight, answer: &Result<Option<Revision>, StoreError>, _: Stand| {
+            if let (Ok(Some(_)), Some(now)) = (answer, self.now()) {
+                sight.schedule_put(&asked, now);
+            }
+        };
+        self.pass(Vec::new(), move |store| store.put_schedule(schedule), see)
     }
 
     fn remove_schedule(&self, namespace: Namespace, id: ScheduleId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.look(move |store| store.remove_schedule(namespace, id))
+        let asked = (namespace.clone(), id.clone());
+        let see = move |sight: &mut Sight, answer: &Result<bool, StoreError>, _: Stand| {
+            if answer.is_ok() {
+                sight.schedule_removed(&asked);
+            }
+        };
+        self.pass(Vec::new(), move |store| store.remove_schedule(namespace, id), see)
     }
 
-    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        self.look(move |store| store.schedules(namespace))
+    fn schedules(
+        &self,
+        namespace: Namespace,
+        only: Option<ScheduleId>,
+    ) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        self.look(move |store| store.schedules(namespace, only))
     }
 
-    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        self.look(move |store| store.due_schedules(limit))
+    fn due_schedules(&self, after: Option<DueCursor>, limit: usize) -> BoxFuture<'_, Result<DueSchedules, StoreError>> {
+        self.look(move |store| store.due_schedules(after, limit))
     }
 
     fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
-        let asked = fire.run.clone();
-        let see = move |sight: &mut Sight, answer: &Result<Fired, StoreError>, _: Stand| {
-            if let (Some(new), Ok(Fired::Fired { run: Some(created) })) = (&asked, answer) {
+        let asked = fire.clone();
+        let see = move |sight: &mut Sight, answer: &Result<Fired, StoreError>, stand: Stand| {
+            if let Some(now) = self.now() {
+                sight.fired(&asked, answer, now, stand);
+            }
+            if let (Some(new), Ok(Fired::Fired { run: Some(created), .. })) = (&asked.run, answer) {
                 sight.created(new, created);
             }
         };
@@ -386,6 +370,10 @@ impl Store for Watch {
         self.look(move |store| store.count(namespace))
     }
 
+    fn held(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Held>, StoreError>> {
+        self.look(move |store| store.held(run))
+    }
+
     fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {
         self.look(move |store| store.awaiting(run))
     }
@@ -409,6 +397,6 @@ impl Store for Watch {
     }
 
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {
-        self.look(move |store| store.retain(retention))
+        Box::pin(self.see_retain(retention))
     }
 }

@@ -1,4 +1,8 @@
+mod admission;
 mod mail;
+mod retention;
+mod schedules;
+mod tasks;
 mod turns;
 
 use std::sync::Arc;
@@ -22,7 +26,7 @@ use outlast_store::{
     RunView, Serves, Store, StoreError,
 };
 
-use super::sight::{Sight, Stand};
+use super::sight::{Orders, Sight, Stand};
 use super::{Clock, Watch};
 
 const ALONE: Stand = Stand { alone: true };
@@ -128,6 +132,7 @@ impl Scene {
             first: Index(0),
             events: chapter.records().cloned().collect(),
             inbox,
+            inbox_next: InboxId(0),
         }
     }
 
@@ -343,9 +348,9 @@ fn watch_and_run() -> Watch {
 
 #[test]
 fn a_damaged_run_cannot_be_read_until_it_is_repaired() {
-    assert_eq!(watch().damage("r", false), None, "there is no such run");
+    assert_eq!(watch().damage("r", false, None), None, "there is no such run");
     let watch = watch_and_run();
-    assert_eq!(watch.damage("r", false), Some((run("r"), Index(0))));
+    assert_eq!(watch.damage("r", false, None), Some((run("r"), Index(0))));
     assert!(matches!(load(&watch), Err(StoreError::Corrupt { .. })));
     assert_eq!((watch.damage_met(), watch.damaged()), (1, vec![run("r")]));
     watch.repair(&run("r"));
@@ -356,7 +361,7 @@ fn a_damaged_run_cannot_be_read_until_it_is_repaired() {
 #[test]
 fn a_damaged_event_is_shown_and_says_nothing_that_is_known() {
     let watch = watch_and_run();
-    watch.damage("r", true);
+    watch.damage("r", true, None);
     let shown = load(&watch).unwrap().events;
     assert!(Event::decode(&shown[0]).is_err());
     watch.repair(&run("r"));

@@ -1,10 +1,12 @@
 //! How turns end: over nothing that should have been read first, and by telling children what was said about them.
 
+use bytes::Bytes;
 use outlast_core::commit::{Commit, Control, Delivery, Then};
 use outlast_core::event::{ClosePolicy, Event};
-use outlast_core::id::{Index, Key};
+use outlast_core::id::{Index, Key, RunKey};
 use outlast_core::journal::Journal;
 use outlast_store::RunView;
+use serde_json::Value;
 
 use super::commits::began;
 use super::shadow::{Arrival, Chapter, Parcel, Shadow};
@@ -49,26 +51,52 @@ impl Sight {
         }
     }
 
-    /// A child that was to go on alone is not told to stop when its parent ends, and one is ended only if that was said.
+    /// What the end of a parent means for a child is what was said: one that was to go on alone is told nothing, one that was
+    /// to be asked is asked, and only one that was to be ended is ended. Whoever no longer waits for a child only asks it.
     /// Where the parent's journal cannot be read, nobody knows what was said.
     pub(super) fn judge_close_policies(&mut self, commit: &Commit, shadow: &Shadow) {
-        let ends = matches!(commit.then, Then::Finish(_) | Then::ContinueAsNew { .. });
-        if !ends || self.ever_damaged.contains_key(&commit.run) {
+        if self.ever_damaged.contains_key(&commit.run) {
             return;
         }
+        let ends = matches!(commit.then, Then::Finish(_) | Then::ContinueAsNew { .. });
         let Some(chapter) = shadow.chapter() else { return };
         for delivery in &commit.deliveries {
-            let Delivery::Control { run: child, control: Control::Cancel, child_of: Some(opener), .. } = delivery
-            else {
-                continue;
-            };
-            let said = close_policy(chapter, &opener.key);
-            let alone = said == Some(ClosePolicy::Abandon) && was_open(chapter, &opener.key);
-            self.findings.ensure(13, !alone, || {
-                format!("{} ended and told {child} to stop, which was to go on alone", commit.run)
-            });
+            let Delivery::Control { child_of: Some(opener), .. } = delivery else { continue };
+            let Some(Order { child, terminate }) = order_of(delivery) else { continue };
+            if !ends {
+                self.findings
+                    .ensure(13, !terminate, || format!("{} goes on, and ended {child} without asking it", commit.run));
+            } else if was_open(chapter, &opener.key) {
+                let said = close_policy(chapter, &opener.key);
+                let meant = if terminate { ClosePolicy::Terminate } else { ClosePolicy::Cancel };
+                self.findings.ensure(13, said == Some(meant), || {
+                    format!("{} ended and closed {child} by {meant:?}; said was {said:?}", commit.run)
+                });
+            }
         }
     }
+}
+
+/// A request to stop that a run sends to another one.
+pub(super) struct Order {
+    pub(super) child: RunKey,
+    /// Whether it is ended without being asked.
+    pub(super) terminate: bool,
+}
+
+pub(super) fn order_of(delivery: &Delivery) -> Option<Order> {
+    match delivery {
+        Delivery::Control { run, control: Control::Cancel, meta, .. } => {
+            Some(Order { child: run.clone(), terminate: ends(meta.as_ref()) })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a request to stop does not ask.
+pub(crate) fn ends(meta: Option<&Bytes>) -> bool {
+    let said: Option<Value> = meta.and_then(|meta| serde_json::from_slice(meta).ok());
+    said.is_some_and(|said| said["terminate"] == Value::Bool(true))
 }
 
 /// Whether a run that is driven takes it as soon as it is read.
@@ -92,7 +120,7 @@ fn awaited(chapter: &Chapter, key: &Key) -> Option<String> {
     if !chapter.journal.is_open(key) {
         return None;
     }
-    match Event::decode(began(chapter, key)?).ok()? {
+    match Event::decode(&began(chapter, key)?.record).ok()? {
         Event::SignalAwaited { name, .. } => Some(name.to_string()),
         _ => None,
     }

@@ -57,7 +57,7 @@ async fn create(store: &dyn Store, runs: Vec<NewRun>) -> Vec<Fence> {
         .into_iter()
         .map(|created| match created.unwrap() {
             Created::Created { fence, .. } => fence,
-            Created::Existing { .. } => panic!("the run is not new"),
+            Created::Existing { .. } | Created::Joined { .. } => panic!("the run is not new"),
         })
         .collect()
 }

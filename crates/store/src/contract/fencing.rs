@@ -145,11 +145,12 @@ async fn stale_release_is_fenced_and_changes_nothing(s: Scene<'_>) {
 async fn stale_take_is_fenced_and_changes_nothing(s: Scene<'_>) {
     let (zombie, heir) = zombie_and_heir(&s).await;
     s.deliver(signal(&heir.run, "go", "1", "one")).await;
-    let refused = s.store.take(vec![zombie.take()]).await.remove(0).unwrap_err();
+    let read = s.load(&heir.run).await.inbox_next;
+    let refused = s.store.take(vec![zombie.take(read)]).await.remove(0).unwrap_err();
     assert_eq!(refused, StoreError::Fenced { run: zombie.run.clone(), held: zombie.fence });
     assert!(s.view(&heir.run).await.ready, "the wake is still there for the heir");
-    let answers = s.store.take(vec![Held { run: run("none"), ..zombie }.take(), heir.take()]).await;
-    assert_eq!(answers, [Err(StoreError::NotFound(run("none"))), Ok(())]);
+    let answers = s.store.take(vec![Held { run: run("none"), ..zombie }.take(read), heir.take(read)]).await;
+    assert_eq!(answers, [Err(StoreError::NotFound(run("none"))), Ok(true)]);
 }
 
 async fn fence_rises_by_one_with_each_change_of_hands(s: Scene<'_>) {

@@ -1,12 +1,12 @@
 //! Limits: one less, exactly, one more. Here a payload has at most 8 bytes, a commit 3 events, a run 3 signals.
 
 use outlast_core::commit::{NewRun, NewWait, Snapshot, StandaloneTask, TaskOutcome, WaitKind};
-use outlast_core::id::{AttributeName, Index, ScheduleId};
+use outlast_core::id::{AttributeName, Index, Revision, ScheduleId};
 use outlast_core::limits::{ATTRIBUTE_BYTES_MAX, EVENT_META_BYTES_SPARE, TEXT_BYTES_MAX};
 use outlast_core::record::Record;
 
 use super::scene::*;
-use crate::{CommitError, Created, Delivered, Rejection, Schedule, StoreError, TaskHeartbeat};
+use crate::{CommitError, Created, Delivered, Fire, Rejection, Schedule, StoreError, TaskHeartbeat};
 
 super::stories! {
     ;
@@ -180,11 +180,11 @@ async fn task_arguments_and_results_are_limited(s: Scene<'_>) {
     assert_eq!(answers[1], Ok(()));
 
     let claimed = s.work_one("w", 1).await;
-    let heavy = outcome(&claimed, TaskOutcome::Finished { result: bytes("123456789") });
+    let heavy = outcome(&claimed, TaskOutcome::Finished { result: bytes("123456789"), log: None });
     assert!(matches!(s.store.deliver(vec![heavy]).await.remove(0), Err(StoreError::Limit(_))));
     let progress = Some(bytes("123456789"));
     let (namespace, task, token) = (claimed.namespace.clone(), claimed.id.clone(), claimed.token);
-    let beat = TaskHeartbeat { namespace, task, token, lease: ms(50), progress };
+    let beat = TaskHeartbeat { namespace, task, token, lease: ms(50), lapse: None, progress };
     assert!(matches!(s.store.heartbeat(beat).await, Err(StoreError::Limit(_))));
     assert_eq!(s.deliver(finished(&claimed, "12345678")).await, Delivered::Delivered, "the claim still stands");
 
@@ -204,14 +204,20 @@ async fn snapshot_and_next_input_are_limited(s: Scene<'_>) {
 }
 
 async fn schedule_rule_is_limited(s: Scene<'_>) {
-    let schedule = |spec: &str| Schedule {
+    let schedule = |spec: &str, state: &str| Schedule {
         namespace: namespace("default"),
         id: ScheduleId::new("nightly").unwrap(),
+        revision: Revision(0),
         spec: bytes(spec),
+        state: bytes(state),
         next_at: None,
     };
-    assert!(matches!(s.store.put_schedule(schedule("123456789")).await, Err(StoreError::Limit(_))));
-    assert_eq!(s.store.put_schedule(schedule("12345678")).await, Ok(()));
+    assert!(matches!(s.store.put_schedule(schedule("123456789", "")).await, Err(StoreError::Limit(_))));
+    assert!(matches!(s.store.put_schedule(schedule("", "123456789")).await, Err(StoreError::Limit(_))));
+    let revision = s.store.put_schedule(schedule("12345678", "12345678")).await.unwrap().expect("it is new");
+    let Schedule { namespace, id, state, next_at, .. } = schedule("", "123456789");
+    let fire = Fire { namespace, id, revision, at: None, state, next_at, run: None };
+    assert!(matches!(s.store.fire(fire).await, Err(StoreError::Limit(_))));
 }
 
 async fn signals_nobody_consumed_are_limited_per_run(s: Scene<'_>) {

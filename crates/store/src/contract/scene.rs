@@ -19,7 +19,7 @@ use outlast_core::time::Timestamp;
 use super::{Fixture, Harness, RawWrite};
 use crate::{
     Awaited, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Delivered, Load, LoadFrom,
-    Loaded, ManualClock, Pick, Release, RunView, Serves, Store, Swept, Take,
+    Loaded, ManualClock, Pick, Release, RunView, Serves, Store, Swept, Take, TaskFilter, TaskView,
 };
 
 /// Limits a story can reach.
@@ -164,7 +164,7 @@ pub(super) fn tell(parent: &RunKey, generation: u64, operation: &str, child: &st
 }
 
 pub(super) fn finished(task: &ClaimedTask, result: &str) -> Delivery {
-    outcome(task, TaskOutcome::Finished { result: bytes(result) })
+    outcome(task, TaskOutcome::Finished { result: bytes(result), log: None })
 }
 
 pub(super) fn outcome(task: &ClaimedTask, outcome: TaskOutcome) -> Delivery {
@@ -172,7 +172,7 @@ pub(super) fn outcome(task: &ClaimedTask, outcome: TaskOutcome) -> Delivery {
 }
 
 pub(super) fn result_of(task: &str, token: u64, result: &str) -> Delivery {
-    let outcome = TaskOutcome::Finished { result: bytes(result) };
+    let outcome = TaskOutcome::Finished { result: bytes(result), log: None };
     Delivery::Task { namespace: namespace("default"), task: task_id(task), token: TaskToken(token), outcome }
 }
 
@@ -218,8 +218,8 @@ impl Held {
         Release { run: self.run.clone(), fence: self.fence, again }
     }
 
-    pub(super) fn take(&self) -> Take {
-        Take { run: self.run.clone(), fence: self.fence }
+    pub(super) fn take(&self, read: InboxId) -> Take {
+        Take { run: self.run.clone(), fence: self.fence, read }
     }
 }
 
@@ -380,7 +380,7 @@ impl<'a> Scene<'a> {
         let owner = Some(Owner { lease, claim: ClaimId(0) });
         match self.create(NewRun { owner, ..new_run(&run) }).await {
             Created::Created { fence, .. } => Held { run, fence, next: Index(0), generation: Generation(0) },
-            Created::Existing { .. } => panic!("{run} should be new"),
+            Created::Existing { .. } | Created::Joined { .. } => panic!("{run} should be new"),
         }
     }
 
@@ -442,6 +442,13 @@ impl<'a> Scene<'a> {
         self.store.load(vec![load]).await.remove(0).unwrap()
     }
 
+    /// Reads the inbox and takes the resume, as an owner does.
+    pub(super) async fn take(&self, held: &Held) -> Vec<InboxItem> {
+        let Loaded { inbox, inbox_next, .. } = self.load(&held.run).await;
+        assert_eq!(self.store.take(vec![held.take(inbox_next)]).await, [Ok(true)]);
+        inbox
+    }
+
     pub(super) async fn inbox(&self, run: &RunKey) -> Vec<InboxItem> {
         self.load(run).await.inbox
     }
@@ -466,6 +473,11 @@ impl<'a> Scene<'a> {
         self.store.sweep(100).await.unwrap()
     }
 
+    /// The tasks of a namespace.
+    pub(super) async fn tasks(&self, name: &str) -> Vec<TaskView> {
+        self.store.tasks(TaskFilter::all(namespace(name))).await.unwrap().tasks
+    }
+
     /// Claims up to ten tasks of the queue `work` for 50 ms.
     pub(super) async fn work(&self, worker: &str, id: u64) -> Vec<ClaimedTask> {
         self.store.claim_tasks(claim_tasks(worker, id)).await.unwrap()
@@ -483,6 +495,7 @@ pub(super) fn claim_tasks(worker: &str, id: u64) -> ClaimTasks {
     ClaimTasks {
         worker: WorkerId::new(worker).unwrap(),
         id: ClaimId(id),
+        namespace: None,
         queues: vec![QueueName::new("work").unwrap()],
         names: Vec::new(),
         lease: ms(50),

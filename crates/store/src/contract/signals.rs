@@ -148,7 +148,7 @@ async fn same_id_is_a_duplicate_while_paused_and_while_parked(s: Scene<'_>) {
     let mut b = s.own_under(s.node("b", 1_000).await, "b").await;
     s.deliver(signal(&a.run, "go", "1", "one")).await;
     s.deliver(signal(&b.run, "go", "1", "one")).await;
-    s.store.take(vec![a.take()]).await.remove(0).unwrap();
+    s.take(&a).await;
     let pause = a.commit().event("x").then(Then::Pause);
     s.apply(&mut a, pause).await;
     let park = b.commit().event("x").park("why");

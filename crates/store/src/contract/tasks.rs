@@ -2,13 +2,13 @@
 
 use futures_util::future::join;
 use outlast_core::commit::{InboxKind, NewTask, StandaloneTask, TaskOutcome};
-use outlast_core::id::{QueueName, TaskName, TaskToken};
+use outlast_core::id::{ClaimId, LeaseId, QueueName, TaskName, TaskToken};
 use outlast_core::limits::CLAIM_BATCH_MAX;
 
 use super::scene::*;
 use crate::{
-    Awaited, ClaimTasks, ClaimedTask, CommitError, Delivered, Rejection, StoreError, TaskExtended, TaskHeartbeat,
-    TaskState,
+    Awaited, Claim, ClaimTasks, ClaimedTask, CommitError, Delivered, Pick, Rejection, Serves, StoreError, TaskExtended,
+    TaskFilter, TaskHeartbeat, TaskState,
 };
 
 super::stories! {
@@ -20,6 +20,7 @@ super::stories! {
     task_of_another_queue_or_name_is_not_claimed,
     higher_priority_then_longer_available_is_claimed_first,
     task_is_not_claimed_before_it_is_available,
+    a_claim_for_a_namespace_that_does_not_exist_changes_nothing,
     task_claim_takes_at_most_its_limit_and_the_batch_maximum,
     two_workers_never_share_a_task,
     repeated_task_claim_gives_the_same_tasks,
@@ -32,6 +33,8 @@ super::stories! {
     heartbeat_with_a_stale_token_is_fenced,
     heartbeat_of_an_unknown_task_is_refused,
     result_inbox_item_and_wake_are_one,
+    a_result_with_a_claim_is_both,
+    a_result_counts_although_the_claim_with_it_is_refused,
     second_result_of_one_attempt_is_not_found,
     result_with_a_token_from_the_future_is_lost,
     failed_task_tells_the_run_and_stays_for_inspection,
@@ -58,6 +61,7 @@ fn beat_of(task: &ClaimedTask, progress: Option<&str>) -> TaskHeartbeat {
         task: task.id.clone(),
         token: task.token,
         lease: ms(50),
+        lapse: None,
         progress: progress.map(bytes),
     }
 }
@@ -156,6 +160,17 @@ async fn task_is_not_claimed_before_it_is_available(s: Scene<'_>) {
     s.work_one("w", 1).await;
 }
 
+async fn a_claim_for_a_namespace_that_does_not_exist_changes_nothing(s: Scene<'_>) {
+    let task = NewTask { available_at: Some(at(20)), ..new_task("t", None) };
+    s.store.enqueue(vec![StandaloneTask { namespace: namespace("default"), task }]).await;
+    s.clock.set(30);
+    let nowhere = ClaimTasks { namespace: Some(namespace("nowhere")), ..claim_tasks("w", 1) };
+    assert_eq!(s.store.claim_tasks(nowhere).await, Ok(Vec::new()));
+    let page = s.store.tasks(TaskFilter::all(namespace("default"))).await.unwrap();
+    assert_eq!(page.tasks[0].state, TaskState::Delayed);
+    assert_eq!(s.work_one("w", 2).await.id, task_id("t"));
+}
+
 async fn task_claim_takes_at_most_its_limit_and_the_batch_maximum(s: Scene<'_>) {
     let tasks = (0..CLAIM_BATCH_MAX + 3).map(|number| alone(&format!("{number:03}"))).collect();
     assert!(s.store.enqueue(tasks).await.iter().all(Result::is_ok));
@@ -201,7 +216,7 @@ async fn attempt_is_counted_before_it_runs(s: Scene<'_>) {
         assert_eq!((u64::from(claimed.attempt), claimed.token), (attempt, TaskToken(attempt)));
         s.clock.advance(50);
     }
-    let tasks = s.store.tasks(namespace("default"), 10).await.unwrap();
+    let tasks = s.tasks("default").await;
     assert_eq!(tasks[0].attempt, 4, "a crash in the middle of an attempt uses one up");
 }
 
@@ -297,7 +312,41 @@ async fn result_inbox_item_and_wake_are_one(s: Scene<'_>) {
     assert_eq!((item.kind, item.key, item.name.as_deref()), (InboxKind::TaskFinished, Some(key("op")), Some("t")));
     assert_eq!((item.payload, item.at), (Some(bytes("paid")), at(5)));
     assert!(s.view(&held.run).await.ready);
-    assert_eq!(s.store.tasks(namespace("default"), 10).await.unwrap(), [], "a finished task is gone");
+    assert_eq!(s.tasks("default").await, [], "a finished task is gone");
+}
+
+/// A result, and a claim of runs with it.
+async fn deliver_and_claim(s: &Scene<'_>, task: &ClaimedTask, lease: LeaseId) -> crate::DeliveredAndClaimed {
+    let claim = Claim { lease, id: ClaimId(9), limit: 10, pick: Pick::Ready, serves: Serves::Everything };
+    s.store.deliver_and_claim(vec![finished(task, "paid")], claim).await
+}
+
+async fn a_result_with_a_claim_is_both(s: Scene<'_>) {
+    let held = tasked(&s).await;
+    let (claimed, lease) = (s.work_one("w", 1).await, s.node("driver", 1_000).await);
+    let both = deliver_and_claim(&s, &claimed, lease).await;
+    assert_eq!(both.delivered, [Ok(Delivered::Delivered)]);
+    // A store may leave the claim to the next call; then the run is ready.
+    let taken = match both.claimed {
+        Some(taken) => taken.unwrap(),
+        None => s.claim(lease, 9, Pick::Ready).await,
+    };
+    assert_eq!(taken.iter().map(|taken| &taken.run).collect::<Vec<_>>(), [&held.run]);
+    assert_eq!(s.view(&held.run).await.owner, Some(lease));
+    assert_eq!(s.mail(&held.run).await, ["paid"]);
+    assert_eq!(s.claim(lease, 9, Pick::Ready).await.len(), 1, "under its id it is given again");
+    assert_eq!(s.claim_ids(lease, 10).await, Vec::<String>::new());
+}
+
+async fn a_result_counts_although_the_claim_with_it_is_refused(s: Scene<'_>) {
+    let held = tasked(&s).await;
+    let (claimed, lease) = (s.work_one("w", 1).await, s.node("driver", 10).await);
+    s.clock.set(20);
+    let both = deliver_and_claim(&s, &claimed, lease).await;
+    assert_eq!(both.delivered, [Ok(Delivered::Delivered)]);
+    assert!(both.claimed.is_none_or(|claimed| matches!(claimed, Err(StoreError::LeaseLapsed { .. }))));
+    assert!(s.view(&held.run).await.ready);
+    assert_eq!(s.mail(&held.run).await, ["paid"]);
 }
 
 async fn second_result_of_one_attempt_is_not_found(s: Scene<'_>) {
@@ -326,7 +375,7 @@ async fn failed_task_tells_the_run_and_stays_for_inspection(s: Scene<'_>) {
     assert_eq!(s.deliver(outcome(&claimed, failed)).await, Delivered::Delivered);
     let item = s.inbox(&held.run).await.remove(0);
     assert_eq!((item.kind, item.payload), (InboxKind::TaskFailed, Some(bytes("no funds"))));
-    let dead = s.store.tasks(namespace("default"), 10).await.unwrap().remove(0);
+    let dead = s.tasks("default").await.remove(0);
     assert_eq!((dead.state, dead.note, dead.worker), (TaskState::Dead, Some(bytes("no funds")), None));
     assert_eq!(s.store.awaiting(held.run).await.unwrap(), [], "nobody waits for the dead");
     s.clock.set(1_000_000);
@@ -340,8 +389,8 @@ async fn retried_task_waits_for_its_time_and_tells_nobody(s: Scene<'_>) {
     assert_eq!(s.deliver(outcome(&claimed, retry)).await, Delivered::Delivered);
     assert_eq!(s.inbox(&held.run).await, []);
     assert!(!s.view(&held.run).await.ready);
-    let task = s.store.tasks(namespace("default"), 10).await.unwrap().remove(0);
-    assert_eq!((task.state, task.available_at, task.note), (TaskState::Ready, at(100), Some(bytes("busy"))));
+    let task = s.tasks("default").await.remove(0);
+    assert_eq!((task.state, task.available_at, task.note), (TaskState::Delayed, at(100), Some(bytes("busy"))));
     s.clock.set(99);
     assert_eq!(s.work("w", 1).await, [], "not before its time, and not by the old claim");
     s.clock.set(100);
@@ -410,7 +459,7 @@ async fn cancelled_task_is_told_at_the_heartbeat_and_its_result_is_dropped(s: Sc
     assert!(extended.cancelled, "stop");
     assert_eq!(s.deliver(finished(&claimed, "too late")).await, Delivered::Delivered, "accepted, and dropped");
     assert_eq!(s.inbox(&held.run).await, []);
-    assert_eq!(s.store.tasks(namespace("default"), 10).await.unwrap(), []);
+    assert_eq!(s.tasks("default").await, []);
 }
 
 async fn cancelled_task_of_a_silent_worker_is_not_run_again(s: Scene<'_>) {
@@ -422,7 +471,7 @@ async fn cancelled_task_of_a_silent_worker_is_not_run_again(s: Scene<'_>) {
     s.apply(&mut held, commit).await;
     s.clock.set(50);
     assert_eq!(s.work("w", 1).await, []);
-    assert_eq!(s.store.tasks(namespace("default"), 10).await.unwrap(), [], "nobody will ever ask for it again");
+    assert_eq!(s.tasks("default").await, [], "nobody will ever ask for it again");
 }
 
 /// Row 6 and invariant 6: a terminal run owns no task.
@@ -433,7 +482,7 @@ async fn tasks_are_detached_when_their_run_ends(s: Scene<'_>) {
     let commit = held.commit().event("end").task(new_task("v", Some("op3"))).finish();
     s.apply(&mut held, commit).await;
     assert_eq!(s.awaiting(&held.run).await, []);
-    let tasks = s.store.tasks(namespace("default"), 10).await.unwrap();
+    let tasks = s.tasks("default").await;
     assert_eq!(tasks.len(), 3, "work never awaited still runs");
     assert!(tasks.iter().all(|task| task.run.is_none()), "{tasks:?}");
     assert_eq!(s.work("w", 1).await.len(), 3);
@@ -457,10 +506,14 @@ async fn tasks_are_listed_by_id_and_per_namespace(s: Scene<'_>) {
     let there = StandaloneTask { namespace: namespace("other"), ..alone("b") };
     s.store.enqueue(vec![alone("b"), alone("ä"), alone("B"), there, alone("a")]).await;
     let ids = |tasks: Vec<crate::TaskView>| tasks.into_iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
-    assert_eq!(ids(s.store.tasks(namespace("default"), 10).await.unwrap()), ["B", "a", "b", "ä"], "by bytes");
-    assert_eq!(ids(s.store.tasks(namespace("default"), 2).await.unwrap()), ["B", "a"]);
-    assert_eq!(ids(s.store.tasks(namespace("other"), 10).await.unwrap()), ["b"]);
-    assert_eq!(s.store.tasks(namespace("nowhere"), 10).await.unwrap(), []);
+    assert_eq!(ids(s.tasks("default").await), ["B", "a", "b", "ä"], "by bytes");
+    let two = TaskFilter { limit: 2, ..TaskFilter::all(namespace("default")) };
+    let first = s.store.tasks(two.clone()).await.unwrap();
+    assert_eq!((ids(first.tasks), &first.next), (vec!["B".to_owned(), "a".to_owned()], &Some(task_id("a"))));
+    let rest = s.store.tasks(TaskFilter { after: first.next, ..two }).await.unwrap();
+    assert_eq!((ids(rest.tasks), rest.next), (vec!["b".to_owned(), "ä".to_owned()], None));
+    assert_eq!(ids(s.tasks("other").await), ["b"]);
+    assert_eq!(s.tasks("nowhere").await, []);
     let held = tasked(&s).await;
     let awaiting = s.awaiting(&held.run).await;
     assert_eq!(awaiting, [Awaited::Task { key: key("op"), id: task_id("t"), state: TaskState::Ready }]);
@@ -471,7 +524,7 @@ async fn progress_is_shown_and_kept(s: Scene<'_>) {
     let claimed = s.work_one("w", 1).await;
     s.store.heartbeat(beat_of(&claimed, Some("half"))).await.unwrap();
     s.store.heartbeat(beat_of(&claimed, None)).await.unwrap();
-    let task = s.store.tasks(namespace("default"), 10).await.unwrap().remove(0);
+    let task = s.tasks("default").await.remove(0);
     assert_eq!((task.state, task.note), (TaskState::Claimed, Some(bytes("half"))));
     assert_eq!(task.worker.map(|worker| worker.to_string()).as_deref(), Some("w"));
 }

@@ -296,8 +296,7 @@ async fn transaction_does_what_else_its_commit_says(s: Scene<'_>) {
     let Some(table) = Table::make(&s).await else { return };
     let held = s.own("a").await;
     s.deliver(signal(&held.run, "go", "one", "1")).await;
-    let item = s.inbox(&held.run).await.remove(0).id;
-    s.store.take(vec![held.take()]).await.remove(0).unwrap();
+    let item = s.take(&held).await.remove(0).id;
     let mut ends = entering(&held, &table, "last");
     ends.commit.consumed.push(item);
     ends.commit.then = Then::Suspend;

@@ -16,6 +16,9 @@ super::stories! {
     wakes_are_listed_per_lease_and_at_most_so_many,
     taking_the_resume_ends_the_wake,
     wake_after_the_take_is_a_new_one,
+    take_of_what_was_read_leaves_what_came_since,
+    take_that_is_late_takes_nothing_that_came_since,
+    take_that_is_late_lets_no_pause_shut_in_what_came_since,
     wake_that_was_taken_does_not_resume_the_run_again,
     wake_and_claim_at_once_lose_nothing,
     wake_and_suspend_at_once_lose_nothing,
@@ -27,6 +30,7 @@ super::stories! {
     cancel_reaches_a_paused_run,
     pause_of_a_paused_run_does_not_let_it_go,
     control_reaches_a_waiting_run_and_a_running_one,
+    every_control_is_an_item_of_its_kind,
     control_repeated_is_a_duplicate,
     control_of_an_ended_unknown_or_deleted_run_is_refused,
     controls_stand_in_the_inbox_in_order,
@@ -110,10 +114,9 @@ async fn taking_the_resume_ends_the_wake(s: Scene<'_>) {
     let lease = s.node("n", 1_000).await;
     let mut held = s.own_under(lease, "a").await;
     s.deliver(signal(&held.run, "go", "1", "one")).await;
-    assert_eq!(s.store.take(vec![held.take()]).await, [Ok(())]);
+    let item = s.take(&held).await[0].id;
     assert_eq!(s.store.wakes(lease, 10).await.unwrap(), []);
-    assert_eq!(s.store.take(vec![held.take()]).await, [Ok(())], "taking nothing is not an error");
-    let item = s.inbox(&held.run).await[0].id;
+    assert_eq!(s.take(&held).await[0].id, item, "taking nothing is not an error");
     let commit = held.commit().event("got one").consume(&[item]).suspend();
     s.apply(&mut held, commit).await;
     assert!(!s.view(&held.run).await.ready);
@@ -123,13 +126,52 @@ async fn wake_after_the_take_is_a_new_one(s: Scene<'_>) {
     let lease = s.node("n", 1_000).await;
     let mut held = s.own_under(lease, "a").await;
     s.deliver(signal(&held.run, "go", "1", "one")).await;
-    s.store.take(vec![held.take()]).await;
-    let read = s.inbox(&held.run).await;
+    let read = s.take(&held).await;
     s.deliver(signal(&held.run, "go", "2", "two")).await;
     let commit = held.commit().event("got one").consume(&[read[0].id]).suspend();
     s.apply(&mut held, commit).await;
     assert!(s.view(&held.run).await.ready, "what came after the inbox was read must wake the run");
     assert_eq!(s.mail(&held.run).await, ["two"]);
+}
+
+async fn take_of_what_was_read_leaves_what_came_since(s: Scene<'_>) {
+    let lease = s.node("n", 1_000).await;
+    let mut held = s.own_under(lease, "a").await;
+    s.deliver(signal(&held.run, "go", "1", "one")).await;
+    let read = s.load(&held.run).await;
+    s.deliver(signal(&held.run, "go", "2", "two")).await;
+    let taken = s.store.take(vec![held.take(read.inbox_next)]).await;
+    assert_eq!(taken, [Ok(false)], "the owner is told to read again");
+    assert_eq!(s.store.wakes(lease, 10).await.unwrap(), std::slice::from_ref(&held.run));
+    let commit = held.commit().event("got one").consume(&[read.inbox[0].id]).suspend();
+    s.apply(&mut held, commit).await;
+    assert!(s.view(&held.run).await.ready, "what came after the inbox was read must wake the run");
+}
+
+/// Its sender gave it up, read again and took that; the first one arrives when something new is there.
+async fn take_that_is_late_takes_nothing_that_came_since(s: Scene<'_>) {
+    let lease = s.node("n", 1_000).await;
+    let mut held = s.own_under(lease, "a").await;
+    s.deliver(signal(&held.run, "go", "1", "one")).await;
+    let late = held.take(s.load(&held.run).await.inbox_next);
+    let read = s.take(&held).await;
+    s.deliver(signal(&held.run, "go", "2", "two")).await;
+    assert_eq!(s.store.take(vec![late]).await, [Ok(false)]);
+    let commit = held.commit().event("got one").consume(&[read[0].id]).suspend();
+    s.apply(&mut held, commit).await;
+    assert!(s.view(&held.run).await.ready, "nobody has read the second signal");
+    let lease = s.node("next", 1_000).await;
+    assert_eq!(s.claim_ids(lease, 1).await, ["a"]);
+    assert_eq!(s.mail(&held.run).await, ["two"]);
+}
+
+async fn take_that_is_late_lets_no_pause_shut_in_what_came_since(s: Scene<'_>) {
+    let held = s.own("a").await;
+    let late = held.take(s.load(&held.run).await.inbox_next);
+    s.deliver(control(&held.run, Control::Resume, "r")).await;
+    assert_eq!(s.store.take(vec![late]).await, [Ok(false)]);
+    let pause = held.commit().event("paused").then(Then::Pause);
+    assert_eq!(s.store.commit(vec![pause]).await.remove(0), Err(CommitError::Rejected(Rejection::Woken)));
 }
 
 async fn wake_that_was_taken_does_not_resume_the_run_again(s: Scene<'_>) {
@@ -213,7 +255,7 @@ async fn parked_run_keeps_its_wake_unclaimed(s: Scene<'_>) {
 async fn wake_before_the_pause_is_claimed_after_the_resume(s: Scene<'_>) {
     let mut held = s.own("a").await;
     s.deliver(signal(&held.run, "go", "1", "one")).await;
-    s.store.take(vec![held.take()]).await.remove(0).unwrap();
+    s.take(&held).await;
     let commit = held.commit().event("paused").then(Then::Pause);
     s.apply(&mut held, commit).await;
     let lease = s.node("n", 1_000).await;
@@ -231,8 +273,7 @@ async fn pause_over_an_unread_resume_is_rejected(s: Scene<'_>) {
     let refused = s.store.commit(vec![pause.clone()]).await.remove(0);
     assert_eq!(refused, Err(CommitError::Rejected(Rejection::Woken)));
     assert_eq!(s.view(&held.run).await.status, Status::Running, "nothing of it was applied");
-    s.store.take(vec![held.take()]).await.remove(0).unwrap();
-    assert_eq!(s.inbox(&held.run).await[0].kind, InboxKind::Resume);
+    assert_eq!(s.take(&held).await[0].kind, InboxKind::Resume);
     s.apply(&mut held, pause).await;
     assert_eq!(s.view(&held.run).await.status, Status::Paused, "its owner has read the inbox and means it");
 }
@@ -272,6 +313,17 @@ async fn control_reaches_a_waiting_run_and_a_running_one(s: Scene<'_>) {
     s.deliver(control(&running.run, Control::Cancel, "c")).await;
     assert_eq!(s.view(&running.run).await.status, Status::Running);
     assert_eq!(s.store.wakes(lease, 10).await.unwrap(), [running.run]);
+}
+
+async fn every_control_is_an_item_of_its_kind(s: Scene<'_>) {
+    let a = s.start("a").await;
+    for (control_of, id) in
+        [(Control::Cancel, "c"), (Control::Pause, "p"), (Control::Resume, "r"), (Control::Intervene, "i")]
+    {
+        assert_eq!(s.deliver(control(&a, control_of, id)).await, Delivered::Delivered);
+    }
+    let kinds: Vec<InboxKind> = s.inbox(&a).await.iter().map(|item| item.kind).collect();
+    assert_eq!(kinds, [InboxKind::Cancel, InboxKind::Pause, InboxKind::Resume, InboxKind::Intervene]);
 }
 
 async fn control_repeated_is_a_duplicate(s: Scene<'_>) {

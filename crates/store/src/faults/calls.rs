@@ -3,14 +3,20 @@
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
+use outlast_core::id::{
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
+};
 use outlast_core::record::Record;
+use tokio::sync::watch;
 
 use super::FaultStore;
 use crate::{
-    Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Delivered, Excerpt,
-    Filter, Fire, Fired, Lease, Load, Loaded, Page, Release, Resolution, Retained, Retention, RunView, Schedule, Store,
-    StoreError, Swept, Take, TaskExtended, TaskHeartbeat, TaskView, Transact, Transacted,
+    Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Defined,
+    Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor, DueSchedules,
+    Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume, Retained,
+    Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter,
+    TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
 /// Passes a call on, with so many items: its arguments go along, so that it arrives even if nobody waits for it any more.
@@ -33,6 +39,14 @@ impl Store for FaultStore {
         pass!(self, 1, retire(lease))
     }
 
+    fn leases(&self) -> BoxFuture<'_, Result<Vec<Lease>, StoreError>> {
+        pass!(self, 1, leases())
+    }
+
+    fn hints(&self) -> Option<watch::Receiver<u64>> {
+        self.inner.hints()
+    }
+
     fn create(&self, runs: Vec<NewRun>) -> BoxFuture<'_, Vec<Result<Created, StoreError>>> {
         pass!(self, runs.len(), create(runs))
     }
@@ -48,12 +62,13 @@ impl Store for FaultStore {
         })
     }
 
-    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
+    fn take(&self, runs: Vec<Take>) -> BoxFuture<'_, Vec<Result<bool, StoreError>>> {
         pass!(self, runs.len(), take(runs))
     }
 
     fn load(&self, loads: Vec<Load>) -> BoxFuture<'_, Vec<Result<Loaded, StoreError>>> {
-        pass!(self, loads.len(), load(loads))
+        let loads = self.loads(loads);
+        Box::pin(async move { self.loaded(pass!(self, loads.len(), load(loads)).await) })
     }
 
     fn commit(&self, commits: Vec<Commit>) -> BoxFuture<'_, Vec<Result<Committed, CommitError>>> {
@@ -116,15 +131,90 @@ impl Store for FaultStore {
         pass!(self, 1, heartbeat(heartbeat))
     }
 
-    fn tasks(&self, namespace: Namespace, limit: usize) -> BoxFuture<'_, Result<Vec<TaskView>, StoreError>> {
-        pass!(self, 1, tasks(namespace, limit))
+    fn task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<TaskDetail, StoreError>> {
+        pass!(self, 1, task(namespace, id))
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        pass!(self, 1, tasks(filter))
+    }
+
+    fn retry_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        pass!(self, 1, retry_task(namespace, id))
+    }
+
+    fn discard_task(&self, namespace: Namespace, id: TaskId) -> BoxFuture<'_, Result<(), StoreError>> {
+        pass!(self, 1, discard_task(namespace, id))
+    }
+
+    fn see_worker(&self, sighting: Sighting) -> BoxFuture<'_, Result<(), StoreError>> {
+        pass!(self, 1, see_worker(sighting))
+    }
+
+    fn forget_worker(&self, namespace: Option<Namespace>, worker: WorkerId) -> BoxFuture<'_, Result<(), StoreError>> {
+        pass!(self, 1, forget_worker(namespace, worker))
+    }
+
+    fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
+        pass!(self, 1, workers(namespace))
+    }
+
+    fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {
+        pass!(self, definitions.len(), define(definitions))
+    }
+
+    fn definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Option<Version>,
+    ) -> BoxFuture<'_, Result<Option<DefinitionDetail>, StoreError>> {
+        pass!(self, 1, definition(namespace, workflow, version))
+    }
+
+    fn definitions(&self, filter: DefinitionFilter) -> BoxFuture<'_, Result<DefinitionPage, StoreError>> {
+        pass!(self, 1, definitions(filter))
+    }
+
+    fn forget_definition(
+        &self,
+        namespace: Namespace,
+        workflow: WorkflowName,
+        version: Version,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        pass!(self, 1, forget_definition(namespace, workflow, version))
+    }
+
+    fn wake(&self, run: RunKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        pass!(self, 1, wake(run))
+    }
+
+    fn resumes(
+        &self,
+        namespace: Namespace,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Resume>, StoreError>> {
+        pass!(self, 1, resumes(namespace, after, limit))
+    }
+
+    fn outlook(&self, queues: Vec<QueueName>) -> BoxFuture<'_, Result<Outlook, StoreError>> {
+        pass!(self, 1, outlook(queues))
+    }
+
+    fn depths(&self) -> BoxFuture<'_, Result<Depths, StoreError>> {
+        pass!(self, 1, depths())
     }
 
     fn sweep(&self, limit: usize) -> BoxFuture<'_, Result<Swept, StoreError>> {
         pass!(self, 1, sweep(limit))
     }
 
-    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn admit(&self, limit: usize) -> BoxFuture<'_, Result<Admitted, StoreError>> {
+        pass!(self, 1, admit(limit))
+    }
+
+    fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
         pass!(self, 1, put_schedule(schedule))
     }
 
@@ -132,12 +222,16 @@ impl Store for FaultStore {
         pass!(self, 1, remove_schedule(namespace, id))
     }
 
-    fn schedules(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        pass!(self, 1, schedules(namespace))
+    fn schedules(
+        &self,
+        namespace: Namespace,
+        only: Option<ScheduleId>,
+    ) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
+        pass!(self, 1, schedules(namespace, only))
     }
 
-    fn due_schedules(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        pass!(self, 1, due_schedules(limit))
+    fn due_schedules(&self, after: Option<DueCursor>, limit: usize) -> BoxFuture<'_, Result<DueSchedules, StoreError>> {
+        pass!(self, 1, due_schedules(after, limit))
     }
 
     fn fire(&self, fire: Fire) -> BoxFuture<'_, Result<Fired, StoreError>> {
@@ -166,6 +260,10 @@ impl Store for FaultStore {
 
     fn count(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<(Status, u64)>, StoreError>> {
         pass!(self, 1, count(namespace))
+    }
+
+    fn held(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Held>, StoreError>> {
+        pass!(self, 1, held(run))
     }
 
     fn awaiting(&self, run: RunKey) -> BoxFuture<'_, Result<Vec<Awaited>, StoreError>> {

@@ -1,3 +1,4 @@
+mod full;
 mod windows;
 
 use std::sync::Arc;
@@ -74,7 +75,7 @@ fn not_applied_leaves_nothing_behind_and_fails_every_item_of_the_batch() {
         assert!(answers.iter().all(|answer| trouble(answer.as_ref().unwrap_err()) == Some(Trouble::Connection)));
         assert!(inner.get(run("a")).await.is_err());
         assert!(store.create(vec![new_run("a")]).await[0].is_ok(), "the fault happens once");
-        assert_eq!(store.landed(), 1);
+        assert_eq!((store.landed(), store.landed_by_call()), (1, BTreeMap::from([("create", 1)])));
     });
 }
 

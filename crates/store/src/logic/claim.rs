@@ -28,7 +28,9 @@ pub(crate) fn check_lease(rows: &mut dyn Rows, lease: LeaseId) -> Result<(), Hal
 pub(crate) fn serves(serves: &Serves, run: &RunRow) -> bool {
     match serves {
         Serves::Everything => true,
-        Serves::Only(served) => served.iter().any(|(name, version)| *name == run.workflow && *version == run.version),
+        Serves::Only(served) => served.iter().any(|(name, version)| {
+            *name == run.workflow && (*version == run.version || planted!("claim-ignores-version"))
+        }),
     }
 }
 
@@ -44,6 +46,13 @@ pub(crate) fn take_over(rows: &mut dyn Rows, run: &RunRow, claim: &Claim) -> Res
     // that a run that kills every driver parks, whatever became of their leases.
     // A seizure is no try, and gets a poisonous run too: how else could it be terminated or repaired?
     let seize = matches!(claim.pick, Pick::Seize(_));
+    if run.is_held() && !seize {
+        // Whoever seized it to end it is gone: it is held back as before, and must not begin.
+        after.disown();
+        rows.update_run(run, &after)?;
+        rows.rehold(run)?;
+        return Ok(None);
+    }
     if run.owner.is_some() && !seize && !planted!("poison-not-counted") {
         after.tries = run.tries.saturating_add(1);
     }
@@ -61,7 +70,9 @@ pub(crate) fn take_over(rows: &mut dyn Rows, run: &RunRow, claim: &Claim) -> Res
     after.owner = Some(claim.lease);
     after.claim = Some(claim.id);
     after.ready_at = None;
-    after.status = Status::Running;
+    if !run.is_held() {
+        after.status = Status::Running;
+    }
     rows.update_run(run, &after)?;
     Ok(Some(claimed(&after, run.status, now)))
 }
@@ -111,12 +122,17 @@ fn held(rows: &mut dyn Rows, key: &RunKey, fence: Fence) -> Result<RunRow, Halt<
     Ok(run)
 }
 
-/// Takes the unclaimed resume of an owned run.
-pub(crate) fn take(rows: &mut dyn Rows, take: &Take) -> Result<(), Halt<StoreError>> {
+/// Takes the unclaimed resume of an owned run, unless something came that its owner has not read. While a run is owned every
+/// wake comes with an inbox item, so the items tell one wake from another: a call that was delayed, and whose sender has
+/// long gone on, takes only what was read then.
+pub(crate) fn take(rows: &mut dyn Rows, take: &Take) -> Result<bool, Halt<StoreError>> {
     let run = held(rows, &take.run, take.fence)?;
+    if run.inbox_next != take.read && !planted!("unread-wake-taken") {
+        return Ok(false);
+    }
     let after = RunRow { ready_at: None, ..run.clone() };
     rows.update_run(&run, &after)?;
-    Ok(())
+    Ok(true)
 }
 
 /// Gives a run back without appending. A wake that came meanwhile is its unclaimed resume and outlives the turn.
@@ -124,12 +140,18 @@ pub(crate) fn release(rows: &mut dyn Rows, release: &Release) -> Result<(), Halt
     let run = held(rows, &release.run, release.fence)?;
     let mut after = run.clone();
     after.disown();
+    if run.is_held() {
+        rows.update_run(&run, &after)?;
+        rows.rehold(&run)?;
+        return Ok(());
+    }
     let untouched = run.next == Index(0) && run.generation == Generation(0);
-    after.status = if untouched { Status::Queued } else { Status::Waiting };
-    // A run that was never driven has nothing else that would wake it.
+    // A run that was never driven has nothing else that would wake it. Before it is queued: what is queued and not ready is
+    // held back.
     if release.again || untouched {
         after.wake(rows.now());
     }
+    after.status = if untouched { Status::Queued } else { Status::Waiting };
     rows.update_run(&run, &after)?;
     Ok(())
 }
@@ -144,8 +166,13 @@ pub(crate) fn unpark(rows: &mut dyn Rows, key: &RunKey) -> Result<bool, Halt<Sto
     after.status = Status::Queued;
     after.note = None;
     after.tries = 0;
-    // Ready from now on, whatever woke it meanwhile: it must not park again at once for having waited too long.
-    after.ready_at = Some(rows.now());
+    // Ready from now on, whatever woke it meanwhile: it must not park again at once for having waited too long. One that
+    // was held back still is.
+    let held = run.controlled && rows.held(&run)?.is_some();
+    after.ready_at = (!held).then(|| rows.now());
     rows.update_run(&run, &after)?;
+    if held {
+        rows.rehold(&run)?;
+    }
     Ok(true)
 }

@@ -337,6 +337,7 @@ fn advance(rows: &dyn Rows, run: &RunRow, commit: &Commit, signals_consumed: u32
     after.signals = run.signals.saturating_sub(signals_consumed);
     after.answered = answered;
     after.side |= brings_side_rows(commit);
+    after.next_place = task::next_place(run, &commit.tasks, rows.now());
     if !commit.events.is_empty() {
         after.tries = 0;
     }
@@ -395,10 +396,8 @@ fn write_side_rows(rows: &mut dyn Rows, run: &RunRow, commit: &Commit, waits: &B
     for key in &commit.tasks_cancelled {
         cancel_task(rows, run, key)?;
     }
-    for new in &commit.tasks {
-        let awaited = new.key.clone().map(|key| (run.key.id.clone(), key));
-        let row = task::fresh(&run.key.namespace, new, awaited, rows.now());
-        rows.put_task(&row)?;
+    for task in task::lined_up(run, &commit.tasks, rows.now()) {
+        rows.put_task(&task)?;
     }
     for (name, value) in &commit.attributes {
         rows.put_attribute(run, name, value.as_deref())?;
@@ -414,12 +413,17 @@ fn cancel_task(rows: &mut dyn Rows, run: &RunRow, key: &Key) -> Step<()> {
     let Some(task) = rows.task_of(run, key)? else { return Ok(()) };
     match task.state {
         TaskState::Claimed => rows.put_task(&TaskRow { cancelled: true, awaited: None, ..task })?,
-        TaskState::Ready | TaskState::Dead => rows.remove_task(&task.namespace, &task.id)?,
+        TaskState::Ready | TaskState::Delayed => rows.remove_task(&task.namespace, &task.id)?,
+        // It is kept for inspection, whoever wanted it.
+        TaskState::Dead => rows.put_task(&TaskRow { awaited: None, ..task })?,
     }
     Ok(())
 }
 
 fn write_end(rows: &mut dyn Rows, run: &RunRow, commit: &Commit) -> Step<()> {
+    if run.controlled && matches!(commit.then, Then::Finish(_)) {
+        rows.leave(run)?;
+    }
     let had_rows = run.side || brings_side_rows(commit) || run.inbox_next > InboxId(0);
     match &commit.then {
         Then::Continue | Then::Suspend | Then::Pause | Then::Park { .. } => {}

@@ -7,32 +7,40 @@ use outlast_core::limits::{LimitExceeded, Limits, within};
 use outlast_core::planted;
 use outlast_core::time::Timestamp;
 
+use super::start::{self, Other};
 use super::{Halt, deliver, refuse};
 use crate::api::Created;
 use crate::error::StoreError;
-use crate::rows::{Rows, RunRow, TimerRow, WaitRow};
+use crate::rows::{HeldRow, Rows, RunRow, TimerRow, WaitRow};
 
 /// Creates a run, or finds it again: the same id with the same workflow, parent and input.
 pub(crate) fn create(rows: &mut dyn Rows, new: &NewRun, limits: &Limits) -> Result<Created, Halt<StoreError>> {
+    start::check(new).map_err(Halt::Refused)?;
     check_limits(new, limits).map_err(|error| Halt::Refused(error.into()))?;
     if !rows.has_namespace(&new.run.namespace)? {
         return refuse(StoreError::UnknownNamespace(new.run.namespace.clone()));
     }
     let found = rows.run(&new.run)?;
-    let signals = signals_after(rows, found.as_ref(), new)?;
+    // Whoever repeats a start names the run that it made; only a new one looks for another.
+    let other = if found.is_none() { start::other(rows, new)? } else { Other::None };
+    let signals = signals_after(rows, found.as_ref().or(other.joined()), new)?;
     within("the number of signals nobody consumed", signals, limits.unconsumed_signals, "signals")
         .map_err(|error| Halt::Refused(error.into()))?;
-    let created = match found {
-        Some(run) => existing(rows, &run, new)?,
-        None => {
+    let target = other.joined().map_or_else(|| new.run.clone(), |run| run.key.clone());
+    let created = match (found, other) {
+        (Some(run), _) => existing(rows, &run, new)?,
+        (None, Other::Joined(run)) => start::join(rows, &run, new)?,
+        (None, other @ (Other::None | Other::Replaced(_))) => {
             if let Some(owner) = new.owner {
                 super::claim::check_lease(rows, owner.lease)?;
             }
-            insert(rows, new)?
+            let created = insert(rows, new)?;
+            start::settle(rows, new, other, limits)?;
+            created
         }
     };
     for signal in &new.signals {
-        deliver::signal(rows, &new.run, signal, limits)?;
+        deliver::signal(rows, &target, signal, limits)?;
     }
     Ok(created)
 }
@@ -58,6 +66,8 @@ pub(crate) fn check_limits(new: &NewRun, limits: &Limits) -> Result<(), LimitExc
         limits.check_event(record)?;
     }
     check_waits(&new.waits, limits)?;
+    let said = new.admission.as_ref().and_then(|admission| admission.single.as_ref()?.meta.as_ref());
+    limits.check_payload("what a singleton says to the one before", said.map_or(0, Bytes::len))?;
     within("the number of signals with the start", new.signals.len(), limits.unconsumed_signals, "signals")?;
     for signal in &new.signals {
         limits.check_payload("a signal's payload", signal.payload.len())?;
@@ -86,7 +96,9 @@ fn existing(rows: &mut dyn Rows, run: &RunRow, new: &NewRun) -> Result<Created, 
     if run.parent != new.parent {
         return refuse(differs("parent"));
     }
-    if rows.input(run, Generation(0))? != new.input && !planted!("start-ignores-input") {
+    // A debounced start may have replaced its input since.
+    let debounced = new.admission.as_ref().is_some_and(|admission| admission.debounce.is_some());
+    if !debounced && rows.input(run, Generation(0))? != new.input && !planted!("start-ignores-input") {
         return refuse(differs("input"));
     }
     // The same owner asks again because the reply was lost: it holds the run, so it must learn the fence.
@@ -105,6 +117,9 @@ pub(crate) fn insert(rows: &mut dyn Rows, new: &NewRun) -> Result<Created, Halt<
     let root = root_of(rows, new)?;
     let mut run = fresh(new, root, now);
     run.row = rows.insert_run(&run, &new.input)?;
+    if let Some(admission) = new.admission.as_ref().filter(|admission| admission.holds()) {
+        rows.put_held(&HeldRow::new(&run, admission, now))?;
+    }
     if !new.history.is_empty() {
         rows.append(&run, Index(0), &new.history)?;
     }
@@ -129,6 +144,7 @@ fn root_of(rows: &mut dyn Rows, new: &NewRun) -> Result<Option<RunId>, Halt<Stor
 }
 
 fn fresh(new: &NewRun, root: Option<RunId>, now: Timestamp) -> RunRow {
+    let held = new.admission.as_ref().is_some_and(|admission| admission.holds());
     RunRow {
         row: 0,
         key: new.run.clone(),
@@ -140,7 +156,7 @@ fn fresh(new: &NewRun, root: Option<RunId>, now: Timestamp) -> RunRow {
         fence: if new.owner.is_some() { Fence(1) } else { Fence(0) },
         owner: new.owner.map(|owner| owner.lease),
         claim: new.owner.map(|owner| owner.claim),
-        ready_at: if new.owner.is_some() { None } else { Some(now) },
+        ready_at: if new.owner.is_some() || held { None } else { Some(now) },
         priority: new.priority,
         tries: 0,
         parent: new.parent.clone(),
@@ -152,6 +168,8 @@ fn fresh(new: &NewRun, root: Option<RunId>, now: Timestamp) -> RunRow {
         inbox_next: InboxId(0),
         signals: 0,
         answered: 0,
+        next_place: None,
         side: !(new.timers.is_empty() && new.waits.is_empty()),
+        controlled: held,
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outlast_core::commit::{
-    Control, Delivery, InboxItem, InboxKind, Opener, Signal, Status, TimerKind, TimerRef, WaitKind,
+    Control, Delivery, HELD_CANCEL, InboxItem, InboxKind, Opener, Signal, Status, TimerKind, TimerRef, WaitKind,
 };
 use outlast_core::id::{DeliveryId, InboxId, Key, RunKey};
 use outlast_core::limits::{LimitExceeded, Limits, within};
@@ -88,12 +88,12 @@ fn open_run_once(
     }
 }
 
-struct Item<'a> {
-    key: Option<&'a Key>,
-    name: Option<&'a str>,
-    delivery: Option<&'a DeliveryId>,
-    meta: &'a Option<Bytes>,
-    payload: &'a Option<Bytes>,
+pub(crate) struct Item<'a> {
+    pub(crate) key: Option<&'a Key>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) delivery: Option<&'a DeliveryId>,
+    pub(crate) meta: &'a Option<Bytes>,
+    pub(crate) payload: &'a Option<Bytes>,
 }
 
 /// Puts an item into the inbox of `run` and wakes it. `run` may be ahead of the stored row; what it changes is kept.
@@ -113,7 +113,9 @@ fn push_changed(
     let now = rows.now();
     let id = after.inbox_next;
     after.inbox_next = id.next();
-    if !(planted!("wake-lost-while-owned") && after.owner.is_some()) {
+    let unheard = planted!("task-result-wakes-nobody") && kind == InboxKind::TaskFinished;
+    let lost = planted!("wake-lost-while-owned") && after.owner.is_some();
+    if !lost && !unheard {
         after.wake(now);
     }
     let stored = InboxItem {
@@ -157,12 +159,9 @@ pub(crate) fn push_task(
     rows: &mut dyn Rows,
     run: &RunKey,
     kind: InboxKind,
-    key: &Key,
-    task: &str,
-    payload: Bytes,
+    item: Item<'_>,
 ) -> Result<(), Halt<StoreError>> {
     if let Ok(run) = open_run(rows, run)? {
-        let item = Item { key: Some(key), name: Some(task), delivery: None, meta: &None, payload: &Some(payload) };
         push(rows, &run, kind, item)?;
     }
     Ok(())
@@ -351,12 +350,21 @@ fn control(rows: &mut dyn Rows, run: &RunKey, request: &Request<'_>) -> Result<D
         Control::Cancel => InboxKind::Cancel,
         Control::Pause => InboxKind::Pause,
         Control::Resume => InboxKind::Resume,
+        Control::Intervene => InboxKind::Intervene,
     };
     let forgotten = planted!("resume-forgotten") && control == Control::Resume;
-    if run.status == Status::Paused && control != Control::Pause && !forgotten {
+    let frees = matches!(control, Control::Cancel | Control::Resume);
+    if run.status == Status::Paused && frees && !forgotten {
         after.status = Status::Waiting;
     }
-    let item = Item { key: None, name: None, delivery: Some(id), meta, payload: &None };
+    let mut name = None;
+    if run.is_held() && control == Control::Cancel {
+        // It is admitted past every limit, to end and do nothing else.
+        name = Some(HELD_CANCEL);
+        after.ready_at = Some(rows.now());
+        rows.remove_held(&run)?;
+    }
+    let item = Item { key: None, name, delivery: Some(id), meta, payload: &None };
     push_changed(rows, &run, after, kind, item)?;
     Ok(Delivered::Delivered)
 }

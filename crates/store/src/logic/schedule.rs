@@ -1,6 +1,11 @@
-//! Firing schedules: unique per schedule and instant.
+//! Firing schedules. Every change is decided on a revision, so that of two who decide on the same one comes first and the
+//! other is told that it is stale.
 
+use outlast_core::commit::NewRun;
+use outlast_core::id::{Revision, RunId};
 use outlast_core::limits::Limits;
+use outlast_core::planted;
+use outlast_core::time::Timestamp;
 
 use super::{Halt, create, refuse};
 use crate::api::{Fire, Fired, Schedule};
@@ -8,30 +13,65 @@ use crate::error::StoreError;
 use crate::rows::Rows;
 
 /// Creates or replaces a schedule.
-pub(crate) fn put(rows: &mut dyn Rows, schedule: &Schedule, limits: &Limits) -> Result<(), Halt<StoreError>> {
-    limits.check_payload("a schedule's rule", schedule.spec.len()).map_err(|error| Halt::Refused(error.into()))?;
+pub(crate) fn put(
+    rows: &mut dyn Rows,
+    schedule: &Schedule,
+    limits: &Limits,
+) -> Result<Option<Revision>, Halt<StoreError>> {
+    check(limits, "a schedule's rule", schedule.spec.len())?;
+    check(limits, "a schedule's state", schedule.state.len())?;
     if !rows.has_namespace(&schedule.namespace)? {
         return refuse(StoreError::UnknownNamespace(schedule.namespace.clone()));
     }
-    Ok(rows.put_schedule(schedule)?)
+    let stored = rows.schedule(&schedule.namespace, &schedule.id)?;
+    let current = stored.map_or(Revision(0), |stored| stored.revision);
+    if current != schedule.revision {
+        return Ok(None);
+    }
+    let revision = after(current, rows.now());
+    rows.put_schedule(&Schedule { revision, ..schedule.clone() })?;
+    Ok(Some(revision))
 }
 
-/// Fires one instant. It must be the schedule's next one, so that of two nodes one is told it is stale.
+/// Fires once, with everything that changes by it.
 pub(crate) fn fire(rows: &mut dyn Rows, fire: &Fire, limits: &Limits) -> Result<Fired, Halt<StoreError>> {
+    check(limits, "a schedule's state", fire.state.len())?;
     let Some(schedule) = rows.schedule(&fire.namespace, &fire.id)? else { return Ok(Fired::Stale) };
     if fire.run.as_ref().is_some_and(|run| run.run.namespace != fire.namespace) {
         return refuse(StoreError::Settings("a schedule starts runs of its own namespace; name that one".to_owned()));
     }
-    if schedule.next_at != Some(fire.at) {
+    let stale = schedule.revision != fire.revision;
+    if stale && !planted!("schedule-fires-twice") {
         return Ok(Fired::Stale);
     }
-    if fire.at > rows.now() {
+    if fire.at.is_some_and(|at| at > rows.now()) {
         return Ok(Fired::Early);
     }
     let run = match &fire.run {
         None => None,
+        Some(new) if stale => Some(create::create(rows, &again(new), limits)?),
         Some(new) => Some(create::create(rows, new, limits)?),
     };
-    rows.put_schedule(&Schedule { next_at: fire.next_at, ..schedule })?;
-    Ok(Fired::Fired { run })
+    let revision = after(schedule.revision, rows.now());
+    rows.put_schedule(&Schedule { revision, state: fire.state.clone(), next_at: fire.next_at, ..schedule })?;
+    Ok(Fired::Fired { revision, run })
+}
+
+/// The same run under another id. Only a planted bug fires on an old revision.
+fn again(new: &NewRun) -> NewRun {
+    let mut again = new.clone();
+    if let Ok(id) = RunId::new(format!("{}-again", new.run.id)) {
+        again.run.id = id;
+    }
+    again
+}
+
+fn check(limits: &Limits, what: &'static str, bytes: usize) -> Result<(), Halt<StoreError>> {
+    limits.check_payload(what, bytes).map_err(|error| Halt::Refused(error.into()))
+}
+
+/// The revision after this one. It does not begin at 1: what was decided on a schedule that was removed must not fit one that
+/// was put in its place.
+fn after(revision: Revision, now: Timestamp) -> Revision {
+    revision.next().max(Revision(u64::try_from(now.as_millis()).unwrap_or(0)))
 }

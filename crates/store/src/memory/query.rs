@@ -1,17 +1,62 @@
 //! Questions: who is ready, what is in a journal, what waits for what.
 
+use std::convert::Infallible;
+
 use outlast_core::commit::Status;
 use outlast_core::id::{Generation, InboxId, Index, LeaseId, Namespace, RunKey};
 use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
 
 use super::State;
 use crate::api::{
-    Awaited, Claim, ClaimTasks, Cursor, EXCERPT_BYTES_MAX, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, Loaded,
-    Page, Schedule, TaskState,
+    Awaited, Claim, Cursor, DueCursor, DueSchedules, EXCERPT_BYTES_MAX, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom,
+    Loaded, Page, Schedule, Serves,
 };
 use crate::error::StoreError;
-use crate::logic::{self, Halt, claim::lapsed, live_row, task::silent};
-use crate::rows::{Rows, RunRow, TaskRow, WaitRow, WaitState};
+use crate::logic::turns::{self, Ready, Round};
+use crate::logic::{self, Halt, claim::lapsed, live_row};
+use crate::rows::{Rows, RunRow, WaitRow, WaitState};
+
+/// Ready runs that a claimer can drive.
+struct ReadyRuns<'s> {
+    state: &'s State,
+    serves: &'s Serves,
+}
+
+impl Ready for ReadyRuns<'_> {
+    type Item = RunRow;
+    type Fault = Infallible;
+
+    fn priority(&mut self, below: Option<i16>) -> Result<Option<i16>, Infallible> {
+        let above = below.map_or(i32::MIN, |below| 1 - i32::from(below));
+        let first = self.state.ready.range((above, i64::MIN, START, i64::MIN)..).next();
+        Ok(first.map(|(priority, ..)| unnegated(*priority)))
+    }
+
+    fn namespaces(&mut self, priority: i16) -> Result<Vec<i64>, Infallible> {
+        let mut found = Vec::new();
+        let (level, mut from) = (-i32::from(priority), i64::MIN);
+        let end = (level + 1, i64::MIN, START, i64::MIN);
+        while let Some((_, number, ..)) = self.state.ready.range((level, from, START, i64::MIN)..end).next() {
+            found.push(*number);
+            from = number + 1;
+        }
+        Ok(found)
+    }
+
+    fn first(&mut self, priority: i16, namespace: i64, count: usize) -> Result<Vec<RunRow>, Infallible> {
+        let runs = self.state.ready_line(-i32::from(priority), namespace);
+        Ok(runs.filter(|run| logic::claim::serves(self.serves, run)).take(count).cloned().collect())
+    }
+}
+
+/// Before every instant.
+pub(super) const START: Timestamp = Timestamp::from_millis(i64::MIN);
+
+/// A priority, from its key in an index.
+pub(super) fn unnegated(key: i32) -> i16 {
+    i16::try_from(-key).unwrap_or(i16::MAX)
+}
 
 impl State {
     pub(super) fn waits_of(&self, row: i64) -> impl Iterator<Item = &WaitRow> {
@@ -19,41 +64,39 @@ impl State {
     }
 
     /// What this claim holds already, then ready runs, then runs whose owner's lease lapsed.
-    pub(super) fn candidates(&self, claim: &Claim, limit: usize) -> Vec<RunRow> {
+    pub(super) fn candidates(&mut self, claim: &Claim, limit: usize) -> Vec<RunRow> {
+        let held = self.owned_by(claim.lease).filter(|run| run.claim == Some(claim.id)).take(limit);
+        let mut found: Vec<RunRow> = held.cloned().collect();
+        let mut turns = std::mem::take(&mut self.turns);
+        let mut ready = ReadyRuns { state: self, serves: &claim.serves };
+        let Ok(taken) = turns::take(&mut ready, &mut turns, Round::Runs, limit - found.len());
+        self.turns = turns;
+        found.extend(taken);
         let now = self.now();
-        let serves = |run: &&RunRow| logic::claim::serves(&claim.serves, run);
-        let owned_by = |lease: LeaseId| {
-            self.owned.range((lease, i64::MIN)..=(lease, i64::MAX)).filter_map(|(_, row)| self.by_row(*row))
-        };
-        let held = owned_by(claim.lease).filter(|run| run.claim == Some(claim.id));
-        let ready = self.ready.iter().filter_map(|(_, _, row)| self.by_row(*row)).filter(serves);
         let lapsed_leases = self.leases.iter().filter(|(_, (_, until))| lapsed(*until, now)).map(|(id, _)| *id);
-        let orphaned = lapsed_leases.flat_map(owned_by).filter(serves);
-        held.chain(ready).chain(orphaned).take(limit).cloned().collect()
+        let orphaned = lapsed_leases.flat_map(|lease| self.owned_by(lease));
+        let orphaned = orphaned.filter(|run| logic::claim::serves(&claim.serves, run));
+        found.extend(orphaned.take(limit - found.len()).cloned());
+        found
     }
 
-    /// What this claim holds already, then available tasks by priority and age, then those of silent workers.
-    pub(super) fn task_candidates(&self, claim: &ClaimTasks, limit: usize) -> Vec<TaskRow> {
-        let now = self.now();
-        let fits = |task: &&TaskRow| {
-            claim.queues.contains(&task.queue) && (claim.names.is_empty() || claim.names.contains(&task.name))
-        };
-        let held = |task: &&TaskRow| {
-            task.state == TaskState::Claimed
-                && task.worker.as_ref() == Some(&claim.worker)
-                && task.claim == Some(claim.id)
-                && !silent(task, now)
-        };
-        // Those whose worker fell silent take their old place.
-        let free = |task: &&TaskRow| silent(task, now) || task.state == TaskState::Ready && task.available_at <= now;
-        let order =
-            |task: &TaskRow| (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone());
-        let sorted = |pick: &dyn Fn(&&TaskRow) -> bool| {
-            let mut tasks: Vec<TaskRow> = self.tasks.values().filter(fits).filter(|task| pick(task)).cloned().collect();
-            tasks.sort_by_key(order);
-            tasks
-        };
-        [sorted(&held), sorted(&free)].into_iter().flatten().take(limit).collect()
+    /// Ready runs by priority and namespace, each by age.
+    pub(super) fn ready_lines(&self) -> impl Iterator<Item = impl Iterator<Item = &RunRow>> {
+        let mut from = (i32::MIN, i64::MIN);
+        std::iter::from_fn(move || {
+            let (level, number, ..) = *self.ready.range((from.0, from.1, START, i64::MIN)..).next()?;
+            from = (level, number + 1);
+            Some(self.ready_line(level, number))
+        })
+    }
+
+    fn ready_line(&self, level: i32, number: i64) -> impl Iterator<Item = &RunRow> {
+        let line = (level, number, START, i64::MIN)..(level, number + 1, START, i64::MIN);
+        self.ready.range(line).filter_map(|(.., row)| self.by_row(*row))
+    }
+
+    pub(super) fn owned_by(&self, lease: LeaseId) -> impl Iterator<Item = &RunRow> {
+        self.owned.range((lease, i64::MIN)..=(lease, i64::MAX)).filter_map(|(_, row)| self.by_row(*row))
     }
 
     pub(super) fn wakes(&self, lease: LeaseId, limit: usize) -> Vec<RunKey> {
@@ -84,6 +127,7 @@ impl State {
             first,
             events,
             inbox: inbox.map(|(_, item)| item.clone()).collect(),
+            inbox_next: run.inbox_next,
             run: run.key,
         })
     }
@@ -162,12 +206,14 @@ impl State {
         Ok(timers.chain(waits).chain(tasks).chain(children).collect())
     }
 
-    pub(super) fn due_schedules(&self, limit: usize) -> Vec<Schedule> {
+    pub(super) fn due_schedules(&self, after: Option<&DueCursor>, limit: usize) -> DueSchedules {
         let now = self.now();
-        let mut due: Vec<Schedule> =
-            self.schedules.values().filter(|s| s.next_at.is_some_and(|at| at <= now)).cloned().collect();
-        due.sort_by_key(|schedule| schedule.next_at);
-        due.truncate(limit);
-        due
+        let is_due = |schedule: &&Schedule| schedule.next_at.is_some_and(|at| at <= now);
+        let mut schedules: Vec<Schedule> = self.schedules.values().filter(is_due).cloned().collect();
+        schedules.retain(|schedule| after.is_none_or(|after| schedule.cursor().as_ref() > Some(after)));
+        schedules.sort_by_key(Schedule::cursor);
+        schedules.truncate(limit);
+        let next_due = self.schedules.values().filter_map(|schedule| schedule.next_at).filter(|at| *at > now).min();
+        DueSchedules { schedules, next_due, now }
     }
 }

@@ -18,7 +18,8 @@ use crate::rows::{Clear, Fault, InboxHead, Rows, RunRow, TaskRow, TimerRow, Wait
 impl State {
     fn index(&mut self, run: &RunRow) {
         if let Some(ready_at) = run.ready_at.filter(|_| is_ready(run)) {
-            self.ready.insert((-i32::from(run.priority), ready_at, run.row));
+            let number = self.number(&run.key.namespace);
+            self.ready.insert((-i32::from(run.priority), number, ready_at, run.row));
         }
         if let Some(owner) = run.owner {
             self.owned.insert((owner, run.row));
@@ -27,7 +28,8 @@ impl State {
 
     fn unindex(&mut self, run: &RunRow) {
         if let Some(ready_at) = run.ready_at {
-            self.ready.remove(&(-i32::from(run.priority), ready_at, run.row));
+            let number = self.number(&run.key.namespace);
+            self.ready.remove(&(-i32::from(run.priority), number, ready_at, run.row));
         }
         if let Some(owner) = run.owner {
             self.owned.remove(&(owner, run.row));
@@ -53,7 +55,7 @@ impl Rows for State {
     }
 
     fn has_namespace(&mut self, namespace: &Namespace) -> Result<bool, Fault> {
-        Ok(self.namespaces.contains(namespace))
+        Ok(self.namespaces.contains_key(namespace))
     }
 
     fn lease_until(&mut self, lease: LeaseId) -> Result<Option<Timestamp>, Fault> {
@@ -185,12 +187,16 @@ impl Rows for State {
     }
 
     fn put_task(&mut self, task: &TaskRow) -> Result<(), Fault> {
+        self.remove_task(&task.namespace, &task.id)?;
+        self.index_task(task);
         self.tasks.insert((task.namespace.clone(), task.id.clone()), task.clone());
         Ok(())
     }
 
     fn remove_task(&mut self, namespace: &Namespace, id: &TaskId) -> Result<(), Fault> {
-        self.tasks.remove(&(namespace.clone(), id.clone()));
+        if let Some(task) = self.tasks.remove(&(namespace.clone(), id.clone())) {
+            self.unindex_task(&task);
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::id::{LeaseId, RunKey, Version, WorkflowName};
+use outlast_core::id::{RunKey, Version, WorkflowName};
 
 use super::State;
 use crate::error::StoreError;
@@ -29,19 +29,21 @@ impl State {
         Ok(parked)
     }
 
-    /// Ready runs by priority and age, then those whose owner's lease is over.
+    /// Ready runs by priority, namespace and age, then those whose owner's lease is over.
     fn unserved(&self, grace: Duration, limit: usize) -> Vec<RunRow> {
         let now = self.now();
         let silent = |run: &&RunRow| {
             let announced = self.served.get(&(run.workflow.clone(), run.version.clone()));
             announced.is_none_or(|at| *at <= before(now, grace))
         };
-        let ready = self.ready.iter().take(UNSERVED_SCAN_MAX).filter_map(|(_, _, row)| self.by_row(*row));
+        let ready = self.ready_lines().flat_map(|line| line.take(UNSERVED_SCAN_MAX));
         let overdue = ready.filter(|run| is_overdue(run, now, grace));
         let lapsed_leases = self.leases.iter().filter(|(_, (_, until))| lapsed(*until, now)).map(|(id, _)| *id);
-        let owned_by = |lease: LeaseId| {
-            self.owned.range((lease, i64::MIN)..=(lease, i64::MAX)).filter_map(|(_, row)| self.by_row(*row))
-        };
-        overdue.chain(lapsed_leases.flat_map(owned_by)).filter(silent).take(limit).cloned().collect()
+        overdue
+            .chain(lapsed_leases.flat_map(|lease| self.owned_by(lease)))
+            .filter(silent)
+            .take(limit)
+            .cloned()
+            .collect()
     }
 }

@@ -2,18 +2,21 @@
 
 use outlast_core::id::RunKey;
 use outlast_core::limits::CLAIM_BATCH_MAX;
+use outlast_core::planted;
 use outlast_core::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::decode::{self, Damaged, Fields, claim_number, number, run_columns};
 use super::failure::Failure;
-use super::session::{CLOCK, Session, Step};
+use super::session::{CLOCK, Param, Session, Step};
+use super::turns::{self, Levels, Read, Ready, numbers};
 use super::working_set::WorkingSet;
 use super::{Core, flush, transact};
 use crate::api::{Claim, Claimed, Serves};
 use crate::error::StoreError;
 use crate::logic::Halt;
 use crate::logic::claim::{check_lease, take_over};
+use crate::logic::turns::{Ask, Round};
 use crate::rows::{Fault, RunRow};
 
 /// What this claim took before: its reply was lost. Here the lock is waited for, because a row that is skipped now
@@ -24,13 +27,40 @@ pub(super) const HELD: &str = concat!(
     " FROM run r WHERE r.owner = $1 AND r.claim = $2 AND r.seq <> ALL($4::bigint[]) ORDER BY r.seq LIMIT $3 FOR UPDATE"
 );
 
-/// No id contains a control character, so the pair of workflow and version can be compared as one text.
+macro_rules! is_ready {
+    () => {
+        "r.ready_at IS NOT NULL AND r.owner IS NULL AND r.status < 3"
+    };
+}
+/// The lines of ready runs, by priority (negated) and namespace: from one to the next, without reading what is in them.
+macro_rules! lines {
+    () => {
+        concat!(
+            "WITH RECURSIVE line AS ((SELECT - r.priority::int AS level, r.ns + 0 AS ns FROM run r WHERE ",
+            $crate::postgres::claim::is_ready!(),
+            " ORDER BY - r.priority::int, r.ns + 0, r.ready_at, r.seq LIMIT 1) \
+              UNION ALL SELECT n.level, n.ns FROM line l CROSS JOIN LATERAL \
+              (SELECT - r.priority::int AS level, r.ns + 0 AS ns FROM run r WHERE ",
+            $crate::postgres::claim::is_ready!(),
+            " AND (- r.priority::int, r.ns + 0) > (l.level, l.ns) \
+              ORDER BY - r.priority::int, r.ns + 0, r.ready_at, r.seq LIMIT 1) n) "
+        )
+    };
+}
+pub(super) use {is_ready, lines};
+
+pub(super) const LINES: &str = concat!(lines!(), "SELECT level, ns FROM line");
+
+/// The first ones of some lines. No id contains a control character, so the pair of workflow and version can be compared as one
+/// text.
 pub(super) const READY: &str = concat!(
-    "SELECT ",
+    "SELECT r.* FROM unnest($1::int[]) k (ns) CROSS JOIN LATERAL (SELECT ",
     run_columns!(),
-    " FROM run r WHERE r.ready_at IS NOT NULL AND r.owner IS NULL AND r.status < 3 \
-      AND ($2::text[] IS NULL OR r.workflow || chr(31) || r.version = ANY($2)) AND r.seq <> ALL($3::bigint[]) \
-      ORDER BY r.priority DESC, r.ready_at, r.seq LIMIT $1 FOR UPDATE SKIP LOCKED"
+    " FROM run r WHERE ",
+    is_ready!(),
+    " AND - r.priority::int = $2 AND r.ns + 0 = k.ns \
+      AND ($3::text[] IS NULL OR r.workflow || chr(31) || r.version = ANY($3)) AND r.seq <> ALL($4::bigint[]) \
+      ORDER BY r.ready_at, r.seq LIMIT $5 FOR UPDATE SKIP LOCKED) r"
 );
 
 /// Lapsed leases that still own runs. Asked from the leases' side: the index over owners is full of dead entries of
@@ -87,16 +117,11 @@ enum Attempt {
 
 async fn attempt(core: &Core, session: &mut Session, claim: &Claim, skipped: &[i64]) -> Result<Attempt, Failure> {
     let limit = claim.limit.min(CLAIM_BATCH_MAX);
-    let mut set = WorkingSet::default();
-    let rows = candidates(core, session, claim, &mut set, skipped).await?;
-    core.namespaces.cover(session, &rows).await?;
-    let (mut runs, mut damaged): (Vec<(i32, RunRow)>, Vec<Damaged>) = (Vec::new(), Vec::new());
-    for row in rows.iter().take(limit) {
-        match decode::run(row, &core.namespaces) {
-            Ok(run) => runs.push((row.try_get(0)?, run)),
-            Err(row) => damaged.push(row),
-        }
-    }
+    let mut search =
+        Search { core, served: served(&claim.serves), skipped, set: WorkingSet::default(), damaged: Vec::new() };
+    let mut runs = candidates(core, session, claim, &mut search).await?;
+    runs.truncate(limit);
+    let Search { mut set, damaged, .. } = search;
     refused(check_lease(&mut set, claim.lease))?;
     if !damaged.is_empty() {
         return Ok(Attempt::Damaged(damaged));
@@ -113,51 +138,110 @@ async fn attempt(core: &Core, session: &mut Session, claim: &Claim, skipped: &[i
     Ok(Attempt::Claimed(claimed))
 }
 
+/// Ready runs that a claimer can drive.
+struct Search<'c> {
+    core: &'c Core,
+    served: Option<Vec<String>>,
+    skipped: &'c [i64],
+    set: WorkingSet,
+    /// Rows that cannot be read.
+    damaged: Vec<Damaged>,
+}
+
+type Found = (i32, RunRow);
+
+impl Search<'_> {
+    async fn readable(&mut self, session: &mut Session, rows: &[Row]) -> Result<Vec<Found>, Failure> {
+        self.core.namespaces.cover(session, rows).await?;
+        let mut runs = Vec::with_capacity(rows.len());
+        for row in rows {
+            match decode::run(row, &self.core.namespaces) {
+                Ok(run) => runs.push((row.try_get(0)?, run)),
+                Err(damaged) => self.damaged.push(damaged),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Sends statements that lock, and then reads the clock.
+    async fn locking(&mut self, session: &mut Session, mut steps: Vec<Step<'_>>) -> Result<Vec<Row>, Failure> {
+        steps.push(Step::new(CLOCK, Vec::new()));
+        let mut answers = session.send_all(&steps).await?;
+        self.set.now = self.core.now(&answers.pop().unwrap_or_default())?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+}
+
+impl Ready for Search<'_> {
+    type Item = Found;
+
+    async fn lock(&mut self, session: &mut Session, level: i32, ask: &Ask) -> Result<Read<Found>, Failure> {
+        let params: Vec<Param<'_>> = vec![
+            Box::new(numbers(ask)),
+            Box::new(level),
+            Box::new(self.served.clone()),
+            Box::new(self.skipped.to_vec()),
+            Box::new(number(ask.each as u64)),
+        ];
+        let rows = self.locking(session, vec![Step::new(READY, params)]).await?;
+        let mut read = Read::new();
+        for found in self.readable(session, &rows).await? {
+            read.entry(i64::from(found.0)).or_default().push(found);
+        }
+        read.values_mut().for_each(|runs| runs.sort_by_key(|(_, run)| (run.ready_at, run.row)));
+        Ok(read)
+    }
+}
+
 /// Locks what may be claimed, then reads the clock.
 async fn candidates(
     core: &Core,
     session: &mut Session,
     claim: &Claim,
-    set: &mut WorkingSet,
-    skipped: &[i64],
-) -> Result<Vec<Row>, Failure> {
-    let limit = number(claim.limit.min(CLAIM_BATCH_MAX) as u64);
-    let (lease, served) = (number(claim.lease.0), served(&claim.serves));
+    search: &mut Search<'_>,
+) -> Result<Vec<Found>, Failure> {
+    let limit = claim.limit.min(CLAIM_BATCH_MAX);
+    let (lease, most, skipped) = (number(claim.lease.0), number(limit as u64), search.skipped.to_vec());
+    let held = vec![Box::new(lease) as Param<'_>, Box::new(claim_number(claim.id)), Box::new(most), Box::new(skipped)];
+    let early = if planted!("postgres-claimed-twice") { 86_400_000 } else { 0 };
+    let lapsed_at = core.manual_now().map(|now| now + early);
     let steps = [
         Step::Plain("BEGIN"),
         Step::new(LOCK_LEASE, vec![Box::new(lease)]),
-        Step::new(
-            HELD,
-            vec![Box::new(lease), Box::new(claim_number(claim.id)), Box::new(limit), Box::new(skipped.to_vec())],
-        ),
-        Step::new(READY, vec![Box::new(limit), Box::new(served.clone()), Box::new(skipped.to_vec())]),
-        Step::new(LAPSED, vec![Box::new(core.manual_now())]),
+        Step::new(HELD, held),
+        Step::new(LINES, Vec::new()),
+        Step::new(LAPSED, vec![Box::new(lapsed_at)]),
         Step::new(CLOCK, Vec::new()),
     ];
     let answers = session.send_all(&steps).await?;
-    let [_, until, held, ready, lapsed, clock] = answers.as_slice() else { return Err(missing_answer()) };
-    set.now = core.now(clock)?;
+    let [_, until, held, lines, lapsed, clock] = answers.as_slice() else { return Err(missing_answer()) };
+    search.set.now = core.now(clock)?;
     let until = until.first().map(|row| row.try_get(0)).transpose()?;
-    set.facts.leases.insert(claim.lease, until.map(Timestamp::from_millis));
-    let mut rows: Vec<Row> = held.iter().chain(ready).cloned().collect();
-    if number(rows.len() as u64) < limit && !lapsed.is_empty() {
+    search.set.facts.leases.insert(claim.lease, until.map(Timestamp::from_millis));
+    // Before anybody has a turn: whoever may not claim must not use one up.
+    refused(check_lease(&mut search.set, claim.lease))?;
+    let mut found = search.readable(session, held).await?;
+    let mut levels = Levels::new();
+    for row in lines {
+        levels.entry(row.try_get(0)?).or_default().push(i64::from(row.try_get::<_, i32>(1)?));
+    }
+    let room = limit.saturating_sub(found.len());
+    found.extend(turns::take(core, session, search, levels, Round::Runs, room).await?);
+    if found.len() < limit && !lapsed.is_empty() {
         let mut steps = Vec::new();
         for row in lapsed {
             let owner: i64 = row.try_get(0)?;
-            let params: Vec<super::session::Param<'_>> =
-                vec![Box::new(owner), Box::new(limit), Box::new(served.clone()), Box::new(skipped.to_vec())];
+            let (served, skipped) = (search.served.clone(), search.skipped.to_vec());
+            let params: Vec<Param<'_>> = vec![Box::new(owner), Box::new(most), Box::new(served), Box::new(skipped)];
             steps.push(Step::new(ORPHANED, params));
         }
-        steps.push(Step::new(CLOCK, Vec::new()));
-        let mut answers = session.send_all(&steps).await?;
-        let clock = answers.pop().unwrap_or_default();
-        set.now = core.now(&clock)?;
-        rows.extend(answers.into_iter().flatten());
+        let rows = search.locking(session, steps).await?;
+        found.extend(search.readable(session, &rows).await?);
     }
-    Ok(rows)
+    Ok(found)
 }
 
-fn missing_answer() -> Failure {
+pub(super) fn missing_answer() -> Failure {
     StoreError::unavailable(crate::error::Trouble::Other, "the server left a statement unanswered").into()
 }
 

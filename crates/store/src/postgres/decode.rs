@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use outlast_core::commit::{InboxItem, InboxKind, Parent, Status, TimerKind, TimerRef, WaitKind};
 use outlast_core::id::{
-    ClaimId, DeliveryId, Fence, Generation, InboxId, Index, InvalidId, Key, LeaseId, QueueName, RunId, RunKey,
-    ScheduleId, SignalName, TaskId, TaskName, TaskToken, Version, WorkerId, WorkflowName,
+    ClaimId, DeliveryId, Fence, Generation, InboxId, Index, InvalidId, Key, LeaseId, QueueName, Revision, RunId,
+    RunKey, ScheduleId, SignalName, TaskId, TaskName, TaskToken, Version, WorkerId, WorkflowName,
 };
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
@@ -14,20 +14,21 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 use super::namespaces::Namespaces;
-use crate::api::Schedule;
+use crate::api::{Lapse, Schedule};
 use crate::error::StoreError;
-use crate::rows::{RunRow, TaskRow, TimerRow, WaitRow, WaitState, task_state_from_code};
+use crate::rows::{RunRow, TaskRow, TimerRow, WaitRow, WaitState, lapse_from_code, task_state_from_code};
 
 /// The columns [`run`] reads, of a table called `r`. The namespace comes first, as [`Namespaces::cover`] needs it.
 macro_rules! run_columns {
     () => {
         "r.ns, r.seq, r.id, r.workflow, r.version, r.status, r.generation, r.next, r.fence, r.owner, r.claim, \
          r.ready_at, r.priority, r.tries, r.parent, r.parent_generation, r.parent_key, r.parent_detached, r.root, \
-         r.created_at, r.finished_at, r.note, r.deleted_at, r.inbox_next, r.signals, r.answered, r.side"
+         r.created_at, r.finished_at, r.note, r.deleted_at, r.inbox_next, r.signals, r.answered, r.side, \
+         r.next_place, r.controlled"
     };
 }
 /// How many columns that is: whatever a statement selects besides comes after them.
-pub(super) const RUN_COLUMNS: usize = 27;
+pub(super) const RUN_COLUMNS: usize = 29;
 
 /// The columns [`wait`] reads, of a table called `w`.
 macro_rules! wait_columns {
@@ -40,7 +41,8 @@ macro_rules! wait_columns {
 macro_rules! task_columns {
     () => {
         "t.ns, t.id, t.run, t.key, t.name, t.queue, t.priority, t.args, t.state, t.attempt, t.token, t.worker, \
-         t.claim, t.available_at, t.until, t.cancelled, t.meta, t.note"
+         t.claim, t.available_at, t.until, t.cancelled, t.meta, t.note, t.origin, t.place, t.died_at, \
+         t.began, t.lapse, t.lapsed"
     };
 }
 
@@ -75,7 +77,7 @@ impl<'r> Fields<'r> {
         self.next::<Option<i64>>()?.map(positive).transpose()
     }
 
-    fn count(&mut self) -> Result<u32, Detail> {
+    pub(super) fn count(&mut self) -> Result<u32, Detail> {
         let count: i32 = self.next()?;
         u32::try_from(count).map_err(|_| format!("a count is {count}"))
     }
@@ -105,11 +107,11 @@ impl<'r> Fields<'r> {
         T::try_from(self.next::<&str>()?).map_err(|error| error.to_string())
     }
 
-    fn id_or_none<T: for<'a> TryFrom<&'a str, Error = InvalidId>>(&mut self) -> Result<Option<T>, Detail> {
+    pub(super) fn id_or_none<T: for<'a> TryFrom<&'a str, Error = InvalidId>>(&mut self) -> Result<Option<T>, Detail> {
         self.next::<Option<&str>>()?.map(T::try_from).transpose().map_err(|error| error.to_string())
     }
 
-    fn code<T>(&mut self, what: &str, from: fn(i64) -> Option<T>) -> Result<T, Detail> {
+    pub(super) fn code<T>(&mut self, what: &str, from: fn(i64) -> Option<T>) -> Result<T, Detail> {
         let code: i16 = self.next()?;
         from(i64::from(code)).ok_or_else(|| format!("there is no {what} {code}"))
     }
@@ -164,6 +166,8 @@ fn read_run(row: &Row, names: &Namespaces) -> Result<RunRow, Detail> {
         signals: fields.count()?,
         answered: fields.count()?,
         side: fields.next()?,
+        next_place: fields.time_or_none()?,
+        controlled: fields.next()?,
     })
 }
 
@@ -254,6 +258,11 @@ pub(super) fn timer(fields: &mut Fields<'_>) -> Result<TimerRow, Detail> {
     Ok(TimerRow { timer: TimerRef { key, kind }, due: fields.time()? })
 }
 
+fn lapse(fields: &mut Fields<'_>) -> Result<Option<Lapse>, Detail> {
+    let Some(code) = fields.next::<Option<i16>>()? else { return Ok(None) };
+    lapse_from_code(code.into()).map(Some).ok_or_else(|| format!("there is no lapse {code}"))
+}
+
 /// A task, from [`task_columns`].
 pub(super) fn task(fields: &mut Fields<'_>, names: &Namespaces) -> Result<TaskRow, Detail> {
     let ns = fields.next()?;
@@ -278,13 +287,21 @@ pub(super) fn task(fields: &mut Fields<'_>, names: &Namespaces) -> Result<TaskRo
         cancelled: fields.next()?,
         meta: fields.bytes_or_none()?,
         note: fields.bytes_or_none()?,
+        origin: fields.id_or_none::<RunId>()?,
+        place: fields.time()?,
+        died_at: fields.time_or_none()?,
+        began: fields.time_or_none()?,
+        lapse: lapse(fields)?,
+        lapsed: lapse(fields)?,
     })
 }
 
-/// A schedule: namespace, id, spec, next_at.
+/// A schedule: namespace, id, revision, spec, state, next_at.
 pub(super) fn schedule(fields: &mut Fields<'_>, names: &Namespaces) -> Result<Schedule, Detail> {
     let ns = fields.next()?;
     let namespace = names.name(ns).ok_or_else(|| format!("there is no namespace {ns}"))?;
     let id = fields.id::<ScheduleId>()?;
-    Ok(Schedule { namespace, id, spec: fields.bytes()?, next_at: fields.time_or_none()? })
+    let revision = Revision(fields.whole()?);
+    let (spec, state) = (fields.bytes()?, fields.bytes()?);
+    Ok(Schedule { namespace, id, revision, spec, state, next_at: fields.time_or_none()? })
 }

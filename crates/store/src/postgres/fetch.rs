@@ -1,5 +1,6 @@
 //! Fills a working set: locks what may change, then reads the clock, then reads the rest, in one round trip.
 
+mod held;
 mod side;
 
 use outlast_core::id::{LeaseId, Namespace, RunKey};
@@ -10,7 +11,7 @@ use super::Core;
 use super::decode::{self, Fields, number, run_columns, task_columns};
 use super::failure::Failure;
 use super::needs::Needs;
-use super::session::{CLOCK, Session, Step};
+use super::session::{CLOCK, Param, Session, Step};
 use super::working_set::WorkingSet;
 use crate::error::StoreError;
 
@@ -34,6 +35,18 @@ const LOCK_RUNS_OF_TASKS: &str = concat!(
       JOIN run r ON r.ns = k.ns AND r.id = k.id ORDER BY r.ns + 0, r.id FOR UPDATE OF r"
 );
 
+/// As [`LOCK_RUNS_OF_TASKS`], and the runs that have the start keys of the last three.
+const LOCK_RUNS_OF_STARTS: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM (SELECT ns, id FROM unnest($1::int[], $2::text[]) k (ns, id) UNION \
+      SELECT t.ns, t.run FROM unnest($3::int[], $4::text[]) k (ns, id) \
+      JOIN task t ON t.ns = k.ns AND t.id = k.id WHERE t.run IS NOT NULL UNION \
+      SELECT s.ns, s.run FROM unnest($5::int[], $6::smallint[], $7::text[]) k (ns, kind, key) \
+      JOIN start_key s ON s.ns = k.ns AND s.kind = k.kind AND s.key = k.key) k \
+      JOIN run r ON r.ns = k.ns AND r.id = k.id ORDER BY r.ns + 0, r.id FOR UPDATE OF r"
+);
+
 const LOCK_TASKS: &str = concat!(
     "SELECT ",
     task_columns!(),
@@ -41,8 +54,8 @@ const LOCK_TASKS: &str = concat!(
       ORDER BY t.ns + 0, t.id FOR UPDATE OF t"
 );
 
-const LOCK_SCHEDULES: &str = "SELECT s.ns, s.id, s.spec, s.next_at FROM unnest($1::int[], $2::text[]) k (ns, id) \
-     JOIN schedule s ON s.ns = k.ns AND s.id = k.id ORDER BY s.ns + 0, s.id FOR UPDATE OF s";
+const LOCK_SCHEDULES: &str = "SELECT s.ns, s.id, s.revision, s.spec, s.state, s.next_at \
+     FROM unnest($1::int[], $2::text[]) k (ns, id) JOIN schedule s ON s.ns = k.ns AND s.id = k.id ORDER BY s.ns + 0, s.id FOR UPDATE OF s";
 
 const LEASES: &str = "SELECT id, until FROM lease WHERE id = ANY($1)";
 
@@ -103,6 +116,7 @@ async fn fetch(
     queries.extend(tasks(set, needs));
     queries.extend(side::tasks_of(set, needs));
     queries.extend(schedules(set, needs));
+    queries.extend(held::start_keys(set, needs));
     queries.push(Query::new(Step::new(CLOCK, Vec::new()), |core, set, rows| {
         set.now = core.now(rows)?;
         Ok(())
@@ -110,6 +124,7 @@ async fn fetch(
     queries.extend(leases(needs));
     queries.extend(seqs(needs));
     queries.extend(side::all(set, needs));
+    queries.extend(held::held(set, needs));
     let (steps, applies): (Vec<_>, Vec<_>) = queries.into_iter().map(|query| (query.step, query.apply)).unzip();
     let answers = session.send_all(&steps).await?;
     for (apply, rows) in applies.into_iter().zip(&answers) {
@@ -131,7 +146,11 @@ fn runs<'n>(set: &mut WorkingSet, needs: &'n Needs) -> Option<Query<'n>> {
     }
     let (ns, ids) = placed(set, wanted().map(|run| (&run.namespace, run.id.as_str())));
     let (task_ns, task_ids) = placed(set, needs.tasks.iter().map(|(namespace, id)| (namespace, id.as_str())));
-    let step = if !task_ids.is_empty() {
+    let step = if !needs.start_keys.is_empty() {
+        let mut params: Vec<Param<'_>> = vec![Box::new(ns), Box::new(ids), Box::new(task_ns), Box::new(task_ids)];
+        params.extend(held::start_key_params(set, needs));
+        Step::new(LOCK_RUNS_OF_STARTS, params)
+    } else if !task_ids.is_empty() {
         let params = vec![Box::new(ns) as _, Box::new(ids) as _, Box::new(task_ns) as _, Box::new(task_ids) as _];
         Step::new(LOCK_RUNS_OF_TASKS, params)
     } else if !ids.is_empty() {
@@ -242,10 +261,12 @@ pub(super) fn statements() -> Vec<(&'static str, &'static str, &'static [&'stati
     let mut statements = vec![
         ("fetch: runs", LOCK_RUNS, &["run_ns_id_key"][..]),
         ("fetch: runs of tasks", LOCK_RUNS_OF_TASKS, &["run_ns_id_key", "task_pkey"]),
+        ("fetch: runs of start keys", LOCK_RUNS_OF_STARTS, &["run_ns_id_key", "start_key_pkey", "task_pkey"]),
         ("fetch: tasks", LOCK_TASKS, &["task_pkey"]),
         ("fetch: schedules", LOCK_SCHEDULES, &["schedule_pkey"]),
         ("fetch: leases", LEASES, &["lease_pkey"]),
     ];
     statements.extend(side::statements());
+    statements.extend(held::statements());
     statements
 }

@@ -1,5 +1,6 @@
 //! Writes what a working set changed: one statement per table and kind of write, rows as arrays.
 
+mod held;
 mod runs;
 mod side;
 mod tasks;
@@ -22,7 +23,7 @@ macro_rules! arrays {
         }),+])
     };
 }
-use arrays;
+pub(super) use arrays;
 
 /// The statements that bring the database to where the working set is. None if nothing changed.
 pub(super) fn steps(set: &WorkingSet) -> Vec<Step<'_>> {
@@ -33,6 +34,7 @@ pub(super) fn steps(set: &WorkingSet) -> Vec<Step<'_>> {
     side::write(&changed, &mut steps);
     tasks::write(set, &mut steps);
     tasks::schedules(set, &mut steps);
+    held::write(set, &changed, &mut steps);
     steps
 }
 
@@ -89,6 +91,7 @@ pub(super) fn statements() -> Vec<(&'static str, &'static str, &'static [&'stati
     let mut statements = runs::statements().to_vec();
     statements.extend(side::statements());
     statements.extend(tasks::statements());
+    statements.extend(held::statements());
     statements
 }
 

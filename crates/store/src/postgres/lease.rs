@@ -98,6 +98,26 @@ async fn try_renew(core: &Core, session: &mut Session, lease: LeaseId, duration:
     Ok(Lease { id: lease, node: found.node, until, now: found.now })
 }
 
+/// Those that may still own something.
+pub(super) const ALL: &str = "SELECT id, node, until, coalesce($1::bigint, \
+     (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) FROM lease WHERE NOT drained ORDER BY id + 0";
+
+pub(super) async fn all(core: &Core) -> Result<Vec<Lease>, StoreError> {
+    let mut session = Session::begin(&core.pool).await?;
+    let rows = session.ask(ALL, vec![Box::new(core.manual_now())]).await?;
+    rows.iter().map(|row| Ok(read(row)?)).collect()
+}
+
+fn read(row: &tokio_postgres::Row) -> Result<Lease, Failure> {
+    let node = NodeId::new(row.try_get::<_, &str>(1)?);
+    Ok(Lease {
+        id: LeaseId(row.try_get::<_, i64>(0)?.unsigned_abs()),
+        node: node.map_err(|error| StoreError::corrupt("the table of leases", error.to_string()))?,
+        until: Timestamp::from_millis(row.try_get(2)?),
+        now: Timestamp::from_millis(row.try_get(3)?),
+    })
+}
+
 pub(super) async fn retire(core: &Core, lease: LeaseId) -> Result<(), StoreError> {
     transact!(core, |session| try_retire(core, session, lease))
 }

@@ -216,6 +216,7 @@ fn finish(found: Found) -> Result<Loaded, StoreError> {
     let (events, inbox) = found.journal?;
     check_contiguous(&found.run, found.first, events.len())?;
     Ok(Loaded {
+        inbox_next: found.run.inbox_next,
         run: found.run.key,
         generation: found.run.generation,
         input: found.input,

@@ -7,12 +7,15 @@ use outlast_core::id::{
     DeliveryId, Generation, InboxId, Index, Key, LeaseId, Namespace, RunKey, ScheduleId, SignalName, TaskId,
 };
 
+use crate::rows::StartKey;
+
 /// Rows to fetch, and where that matters to lock.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     pub(super) runs: BTreeMap<RunKey, RunNeeds>,
     pub(super) tasks: BTreeSet<(Namespace, TaskId)>,
     pub(super) schedules: BTreeSet<(Namespace, ScheduleId)>,
+    pub(super) start_keys: BTreeSet<StartKey>,
     pub(super) leases: BTreeSet<LeaseId>,
     /// Numbers for runs to insert.
     pub(super) seqs: usize,
@@ -35,6 +38,8 @@ pub(super) struct RunNeeds {
     pub(super) answered_waits: bool,
     pub(super) timers: BTreeSet<TimerRef>,
     pub(super) tasks_of: BTreeSet<Key>,
+    /// What flow control knows of it.
+    pub(super) held: bool,
 }
 
 impl Needs {
@@ -42,6 +47,7 @@ impl Needs {
         self.runs.is_empty()
             && self.tasks.is_empty()
             && self.schedules.is_empty()
+            && self.start_keys.is_empty()
             && self.leases.is_empty()
             && self.seqs == 0
     }
@@ -63,6 +69,7 @@ impl Needs {
         let runs = self.runs.keys().map(|run| &run.namespace);
         let tasks = self.tasks.iter().map(|(namespace, _)| namespace);
         let schedules = self.schedules.iter().map(|(namespace, _)| namespace);
-        runs.chain(tasks).chain(schedules).chain(&self.namespaces)
+        let start_keys = self.start_keys.iter().map(|(namespace, _, _)| namespace);
+        runs.chain(tasks).chain(schedules).chain(start_keys).chain(&self.namespaces)
     }
 }

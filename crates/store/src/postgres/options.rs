@@ -34,7 +34,7 @@ pub struct PostgresOptions {
     pub transactions: usize,
     /// Whether and how connections are encrypted.
     pub tls: Tls,
-    /// Whether to send and listen to hints that something became ready; see [`crate::PostgresStore::hints`].
+    /// Whether to send and listen to hints that something became ready; see [`crate::Store::hints`].
     pub notify: bool,
     /// After this long the server gives up a statement, also one that waits for a lock. A transaction of an author may
     /// take as long in all.

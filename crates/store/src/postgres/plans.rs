@@ -9,7 +9,7 @@ use outlast_core::id::{ClaimId, Index, NodeId};
 use tokio_postgres::{Client, NoTls};
 
 use super::options::PostgresOptions;
-use super::{claim, fetch, flush, load, serve, session, sweep, task};
+use super::{admit, claim, definition, fetch, flush, load, outlook, retention, serve, session, sweep, task, worker};
 use crate::{Claim, Claimed, Clock, Load, LoadFrom, ManualClock, Pick, PostgresStore, Serves, Store};
 
 /// Statements, and the indexes each may use: all of them, and no other. A star: read in its order, from its beginning;
@@ -17,13 +17,31 @@ use crate::{Claim, Claimed, Clock, Load, LoadFrom, ManualClock, Pick, PostgresSt
 fn expected() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     let mut statements = vec![
         ("claim: held", claim::HELD, &["run_owned"][..]),
+        ("claim: lines", claim::LINES, &["run_claimable", "run_claimable*"]),
         ("claim: ready", claim::READY, &["run_claimable"]),
         ("claim: lapsed owners", claim::LAPSED, &["lease_open*", "run_owned"]),
         ("claim: orphaned", claim::ORPHANED, &["run_owned"]),
         ("claim: wakes", claim::WAKES, &["run_woken"]),
-        ("versions: unserved", serve::UNSERVED, &["run_claimable*", "run_pkey", "served_pkey"]),
+        ("versions: unserved", serve::UNSERVED, &["run_claimable", "run_claimable*", "run_pkey", "served_pkey"]),
         ("versions: orphaned", serve::ORPHANED, &["run_owned", "served_pkey"]),
         ("versions: forget", serve::FORGET, &["served_at", "served_pkey"]),
+        (
+            "outlook",
+            outlook::OUTLOOK,
+            &[
+                "gate_due*",
+                "held_fresh*",
+                "held_line*",
+                "lease_open*",
+                "run_claimable*",
+                "run_owned",
+                "run_pkey",
+                "slot_done*",
+                "task_ready",
+                "task_until",
+                "timer_due*",
+            ],
+        ),
         ("sweep: due", sweep::DUE, &["run_pkey", "timer_due"]),
         ("sweep: next due", sweep::NEXT_DUE, &["timer_due*"]),
         ("sweep: drain leases", sweep::DRAIN_LEASES, &["lease_open*", "lease_pkey", "run_owned"]),
@@ -31,12 +49,24 @@ fn expected() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
         ("load: runs", load::RUNS, &["run_input_pkey", "run_ns_id_key", "snapshot_pkey"]),
         ("load: events", load::EVENTS, &["event_pkey"]),
         ("load: inbox", load::INBOX, &["inbox_pkey"]),
+        ("definitions: known", definition::KNOWN, &["definition_latest", "definition_pkey"]),
+        ("definitions: one", definition::ONE, &["definition_latest", "definition_pkey"]),
+        ("definitions: current", definition::CURRENT, &["definition_latest"]),
+        ("definitions: news", definition::LIST, &["definition_latest", "definition_revision_key"]),
+        ("definitions: versions", definition::VERSIONS, &["definition_latest"]),
         ("tasks: held", task::HELD, &["task_held"]),
+        ("workers: holds", worker::HOLDS, &["task_held"]),
         ("tasks: ready", task::READY, &["task_ready"]),
-        ("tasks: silent", task::SILENT, &["task_silent"]),
+        ("tasks: promote", task::PROMOTE, &["task_pkey", "task_until"]),
+        ("tasks: heads", task::lines::HEADS, &["task_ready"]),
+        ("tasks: ends", task::lines::ENDS, &["task_until"]),
+        ("tasks: gaps", task::lines::GAPS, &["task_ready"]),
+        ("tasks: bury old", retention::BURY_OLD, &["task_died", "task_pkey"]),
+        ("tasks: bury of", retention::BURY_OF, &["run_pkey", "task_grave", "task_pkey"]),
     ];
     statements.extend(fetch::statements());
     statements.extend(flush::statements());
+    statements.extend(admit::statements());
     statements.push(("group: advance", super::group::advance::ADVANCE, &["run_ns_id_key"]));
     statements.push(("group: advance one", super::group::advance::ADVANCE_ONE, &["run_ns_id_key"]));
     statements
@@ -95,7 +125,7 @@ async fn check_all(client: &Client, when: &str) {
 const FILL: &str = "
     INSERT INTO run SELECT 1, i, 'run-' || i, 'w', '1', CASE WHEN i % 2 = 0 THEN 2 ELSE 5 END, 0, 1, 1,
         CASE WHEN i % 10 = 0 THEN i % 7 + 1 END, CASE WHEN i % 10 = 0 THEN 1 END, CASE WHEN i % 4 = 0 THEN i END, 10, 0,
-        NULL, NULL, NULL, NULL, NULL, i, CASE WHEN i % 2 = 1 THEN i END, NULL, NULL, 1, 1, 0, false, ''
+        NULL, NULL, NULL, NULL, NULL, i, CASE WHEN i % 2 = 1 THEN i END, NULL, NULL, 1, 1, 0, false, NULL, ''
         FROM generate_series(1, $rows) i;
     INSERT INTO served SELECT 'w' || i, '1', i FROM generate_series(1, 1000) i;
     INSERT INTO lease (node, until) SELECT 'n' || i, i FROM generate_series(1, 100) i;
@@ -105,9 +135,16 @@ const FILL: &str = "
     INSERT INTO inbox SELECT 1, i, 0, 0, NULL, 's', NULL, i, NULL, 'x' FROM generate_series(1, $rows) i;
     INSERT INTO delivered SELECT 1, i, 'd' FROM generate_series(1, $rows) i;
     INSERT INTO attribute SELECT 1, i, 'a', 'v' || i FROM generate_series(1, $rows) i;
-    INSERT INTO task SELECT 1, 'task-' || i, 'run-' || i, 'k', 't', 'q', 10, '', i % 3, 0, 0,
-        CASE WHEN i % 3 = 1 THEN 'w' END, CASE WHEN i % 3 = 1 THEN i END, i, CASE WHEN i % 3 = 1 THEN i END, false,
-        NULL, NULL FROM generate_series(1, $rows) i;";
+    INSERT INTO task SELECT 1, 'task-' || i, 'run-' || i, 'k', 't', 'q', 10, '', i % 4, 0, 0,
+        CASE WHEN i % 4 = 1 THEN 'w' END, CASE WHEN i % 4 = 1 THEN i END, i, CASE WHEN i % 2 = 1 THEN i END, false,
+        NULL, NULL, 'run-' || i, i, CASE WHEN i % 4 = 2 THEN i END, NULL, NULL, NULL FROM generate_series(1, $rows) i;
+    INSERT INTO held SELECT 1, i, i, 10, i, CASE WHEN i % 2 = 0 THEN 'c:k' || i % 100 END, 'c:k' || i % 100, '[[],null]'
+        FROM generate_series(1, $rows) i;
+    INSERT INTO gate SELECT 1, 'c:k' || i, '{}', 1, NULL, 0, NULL FROM generate_series(1, $rows / 10) i;
+    INSERT INTO slot SELECT 1, i, 'c:k', i % 100 = 0 FROM generate_series(1, $rows) i;
+    INSERT INTO flow SELECT 1, 'c:k', i::text, i FROM generate_series(1, $rows / 10) i;
+    INSERT INTO start_key SELECT 1, i % 3, i::text, 'run-' || i, i FROM generate_series(1, $rows) i;
+    INSERT INTO definition SELECT 1, 'w' || i % 1000, i::text, 0, 'f', i, i, 'x' FROM generate_series(1, $rows) i;";
 
 /// How many runs, and rows of all other kinds.
 fn rows() -> u32 {
@@ -118,7 +155,25 @@ fn rows() -> u32 {
 /// An empty schema whose tables are never analyzed.
 async fn unanalyzed(schema: &str) -> Client {
     let client = connect(schema).await;
-    let tables = ["run", "event", "timer", "wait", "inbox", "delivered", "attribute", "task", "lease", "txn", "served"];
+    let tables = [
+        "run",
+        "event",
+        "timer",
+        "wait",
+        "inbox",
+        "delivered",
+        "attribute",
+        "task",
+        "lease",
+        "txn",
+        "served",
+        "held",
+        "gate",
+        "slot",
+        "flow",
+        "start_key",
+        "definition",
+    ];
     for table in tables {
         let sql = format!("ALTER TABLE {table} SET (autovacuum_enabled = false)");
         client.batch_execute(&sql).await.unwrap();

@@ -3,13 +3,14 @@
 use outlast_core::commit::Status;
 use outlast_core::id::{Namespace, RunKey, ScheduleId};
 use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::Core;
 use super::decode::{self, Fields, number, run_columns, task_columns, wait_columns};
 use super::failure::Failure;
 use super::session::{Session, Step};
-use crate::api::{Awaited, EXCERPT_BYTES_MAX, Excerpt, RunView, Schedule};
+use crate::api::{Awaited, DueCursor, DueSchedules, EXCERPT_BYTES_MAX, Excerpt, RunView, Schedule};
 use crate::error::StoreError;
 use crate::logic;
 use crate::rows::RunRow;
@@ -39,14 +40,19 @@ const EXCERPT: &str = "SELECT kind, version, key, at, meta, payload FROM \
 const ATTRIBUTES: &str = "SELECT name, value FROM attribute WHERE ns = $1 AND run = $2 ORDER BY name";
 const COUNT: &str = "SELECT status, count(*) FROM run WHERE ns = $1 AND deleted_at IS NULL GROUP BY status";
 
-const SCHEDULES: &str = "SELECT ns, id, spec, next_at FROM schedule WHERE ns = $1 ORDER BY id";
+const SCHEDULES: &str = "SELECT ns, id, revision, spec, state, next_at FROM schedule WHERE ns = $1 AND id = coalesce($2::text, id) ORDER BY id";
 const REMOVE_SCHEDULE: &str = "DELETE FROM schedule WHERE ns = $1 AND id = $2 RETURNING id";
 const SECRET: &str = "SELECT value FROM secret WHERE id = 1";
 
-const DUE_SCHEDULES: &str = "SELECT s.ns, s.id, s.spec, s.next_at FROM schedule s \
-     WHERE s.next_at IS NOT NULL AND s.next_at <= \
-     coalesce($1::bigint, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) \
-     ORDER BY s.next_at, (SELECT n.name FROM namespace n WHERE n.id = s.ns), s.id LIMIT $2";
+/// What time it is, whether a schedule is due, and when the first is that is not. When nothing is due, this is all that is
+/// asked.
+const SCHEDULES_AT: &str = "SELECT t.now, \
+     EXISTS (SELECT 1 FROM schedule s WHERE s.next_at IS NOT NULL AND s.next_at <= t.now), \
+     (SELECT min(s.next_at) FROM schedule s WHERE s.next_at IS NOT NULL AND s.next_at > t.now) \
+     FROM (SELECT coalesce($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) t (now)";
+const DUE_SCHEDULES: &str = "SELECT s.ns, s.id, s.revision, s.spec, s.state, s.next_at \
+     FROM schedule s JOIN namespace n ON n.id = s.ns WHERE s.next_at IS NOT NULL AND s.next_at <= $1 \
+     AND s.next_at >= $3 AND (s.next_at, n.name, s.id) > ($3, $4, $5) ORDER BY s.next_at, n.name, s.id LIMIT $2";
 
 /// A run that is not deleted, with its namespace's number.
 pub(super) async fn live(core: &Core, session: &mut Session, key: &RunKey) -> Result<(i32, RunRow), Failure> {
@@ -170,20 +176,45 @@ fn read_schedules(core: &Core, rows: &[Row]) -> Result<Vec<Schedule>, StoreError
     rows.iter().map(|row| decode::schedule(&mut Fields::from(row, 0), &core.namespaces).map_err(corrupt)).collect()
 }
 
-pub(super) async fn schedules(core: &Core, namespace: &Namespace) -> Result<Vec<Schedule>, StoreError> {
+pub(super) async fn schedules(
+    core: &Core,
+    namespace: &Namespace,
+    only: Option<&ScheduleId>,
+) -> Result<Vec<Schedule>, StoreError> {
     let mut session = Session::begin(&core.pool).await?;
     core.namespaces.learn(&mut session, [namespace]).await?;
     let Some(ns) = core.namespaces.id(namespace) else { return Ok(Vec::new()) };
-    let rows = session.ask(SCHEDULES, vec![Box::new(ns)]).await?;
+    let rows = session.ask(SCHEDULES, vec![Box::new(ns), Box::new(only.map(ScheduleId::as_str))]).await?;
     read_schedules(core, &rows)
 }
 
-pub(super) async fn due_schedules(core: &Core, limit: usize) -> Result<Vec<Schedule>, StoreError> {
+pub(super) async fn due_schedules(
+    core: &Core,
+    after: Option<&DueCursor>,
+    limit: usize,
+) -> Result<DueSchedules, StoreError> {
     let mut session = Session::begin(&core.pool).await?;
-    let params: Vec<super::session::Param<'_>> = vec![Box::new(core.manual_now()), Box::new(number(limit as u64))];
-    let rows = session.ask(DUE_SCHEDULES, params).await?;
-    core.namespaces.cover(&mut session, &rows).await?;
-    read_schedules(core, &rows)
+    let rows = session.ask(SCHEDULES_AT, vec![Box::new(core.manual_now())]).await?;
+    let at = rows.first().ok_or_else(|| StoreError::corrupt("the table of schedules", "no time".to_owned()))?;
+    let (now, any, next): (i64, bool, Option<i64>) = read_at(at).map_err(Failure::from)?;
+    let mut schedules = Vec::new();
+    if any && limit > 0 {
+        // Before the first of all: no name is empty.
+        let (from, namespace, id) = after.map_or((i64::MIN, "", ""), |after| {
+            (after.next_at.as_millis(), after.namespace.as_str(), after.id.as_str())
+        });
+        let params: Vec<super::session::Param<'_>> =
+            vec![Box::new(now), Box::new(number(limit as u64)), Box::new(from), Box::new(namespace), Box::new(id)];
+        let rows = session.ask(DUE_SCHEDULES, params).await?;
+        core.namespaces.cover(&mut session, &rows).await?;
+        schedules = read_schedules(core, &rows)?;
+    }
+    let next_due = next.map(Timestamp::from_millis);
+    Ok(DueSchedules { schedules, next_due, now: Timestamp::from_millis(now) })
+}
+
+fn read_at(row: &Row) -> Result<(i64, bool, Option<i64>), tokio_postgres::Error> {
+    Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
 }
 
 pub(super) async fn remove_schedule(core: &Core, namespace: &Namespace, id: &ScheduleId) -> Result<bool, StoreError> {

@@ -11,10 +11,12 @@ use tokio_postgres::Row;
 use super::decode::{self, Fields, number, run_columns};
 use super::failure::Failure;
 use super::session::{CLOCK, Param, Session, Step};
+use super::worker::FORGET_SILENT;
 use super::{Core, transact};
 use crate::api::{Retained, Retention};
 use crate::error::StoreError;
 use crate::logic::DELETION;
+use crate::logic::worker::gone;
 
 const LOCK: &str = concat!("SELECT ", run_columns!(), " FROM run r WHERE r.ns = $1 AND r.id = $2 FOR UPDATE");
 const LIVE_MEMBER: &str = "SELECT id FROM run WHERE root = $2 AND ns + 0 = $1 AND deleted_at IS NULL \
@@ -45,6 +47,11 @@ const FORGET: &str = "DELETE FROM run r USING (SELECT t.seq FROM run t WHERE t.d
 const FORGET_LEASES: &str = "DELETE FROM lease WHERE id IN (SELECT l.id FROM lease l WHERE l.until <= $1 \
      AND NOT EXISTS (SELECT 1 FROM run r WHERE r.owner = l.id) ORDER BY l.id LIMIT $2 FOR UPDATE SKIP LOCKED)";
 
+/// Idempotency windows that are over.
+const FORGET_WINDOWS: &str = "DELETE FROM start_key s USING (SELECT w.ns, w.kind, w.key FROM start_key w \
+     WHERE w.kind = 0 AND w.until <= $1 ORDER BY w.until LIMIT $2 FOR UPDATE SKIP LOCKED) k \
+     WHERE s.ns = k.ns AND s.kind = k.kind AND s.key = k.key RETURNING 1";
+
 macro_rules! purge {
     ($table:literal) => {
         concat!(
@@ -68,6 +75,14 @@ const PURGE: [&str; 8] = [
     purge!("snapshot"),
     purge!("attribute"),
 ];
+
+/// Dead tasks of deleted runs.
+pub(super) const BURY_OF: &str = "DELETE FROM task d USING (SELECT t.ns, t.id FROM unnest($1::bigint[]) k (seq) \
+     JOIN run r ON r.seq = k.seq JOIN task t ON t.origin = r.id AND t.ns + 0 = r.ns AND t.state = 2 LIMIT $2 FOR UPDATE OF t) t \
+     WHERE d.ns = t.ns AND d.id = t.id RETURNING 1";
+/// Tasks that died before, the longest dead first.
+pub(super) const BURY_OLD: &str = "DELETE FROM task d USING (SELECT t.ns, t.id FROM task t WHERE t.state = 2 AND t.died_at <= $1 \
+     ORDER BY t.died_at LIMIT $2 FOR UPDATE SKIP LOCKED) t WHERE d.ns = t.ns AND d.id = t.id RETURNING 1";
 
 /// Deleted runs whose rows go in one transaction.
 const DOOMED_MAX: usize = 256;
@@ -112,7 +127,7 @@ async fn try_delete(core: &Core, session: &mut Session, key: &RunKey, reason: &s
 pub(super) async fn retain(core: &Core, retention: Retention) -> Result<Retained, StoreError> {
     let marked: Result<usize, StoreError> = transact!(core, |session| mark(core, session, retention));
     let purged: Result<usize, StoreError> = transact!(core, |session| purge(session, retention.limit));
-    let forgotten: Result<usize, StoreError> = transact!(core, |session| forget(core, session, retention.limit));
+    let forgotten: Result<usize, StoreError> = transact!(core, |session| forget(core, session, retention));
     let (runs, rows) = (marked?, purged? + forgotten?);
     Ok(Retained { runs, rows, more: runs > 0 || rows > 0 })
 }
@@ -153,20 +168,29 @@ async fn purge(session: &mut Session, limit: usize) -> Result<usize, Failure> {
             return Ok(removed);
         }
     }
+    let left = limit - removed;
+    let buried = session.ask(BURY_OF, vec![Box::new(runs.clone()), Box::new(number(left as u64))]).await?.len();
+    if buried >= left {
+        session.commit(Vec::new()).await?;
+        return Ok(removed + buried);
+    }
     session.commit(vec![Step::new(PURGED, vec![Box::new(runs)])]).await?;
-    Ok(removed + places.len())
+    Ok(removed + buried + places.len())
 }
 
-/// Removes tombstones past their age.
-async fn forget(core: &Core, session: &mut Session, limit: usize) -> Result<usize, Failure> {
+/// Removes tombstones and dead tasks past their age, and windows that are over.
+async fn forget(core: &Core, session: &mut Session, retention: Retention) -> Result<usize, Failure> {
     let answers = session.send_all(&[Step::Plain("BEGIN"), Step::new(CLOCK, Vec::new())]).await?;
     let now = core.now(answers.last().map_or(&[], Vec::as_slice))?;
     let before = |age: Duration| now.as_millis().saturating_sub(millis(age));
     let tombstones = before(Duration::from_secs(TOMBSTONE_DAYS * 24 * 60 * 60));
-    let limit = number(limit as u64);
+    let limit = number(retention.limit as u64);
     let steps = vec![
+        Step::new(BURY_OLD, vec![Box::new(before(retention.age)), Box::new(limit)]),
         Step::new(FORGET, vec![Box::new(tombstones), Box::new(limit)]),
+        Step::new(FORGET_WINDOWS, vec![Box::new(now.as_millis()), Box::new(limit)]),
+        Step::new(FORGET_SILENT, vec![Box::new(gone(now).as_millis()), Box::new(limit)]),
         Step::new(FORGET_LEASES, vec![Box::new(before(LEASE_MEMORY)), Box::new(limit)]),
     ];
-    Ok(session.commit(steps).await?.first().map_or(0, Vec::len))
+    Ok(session.commit(steps).await?.iter().take(4).map(Vec::len).sum())
 }

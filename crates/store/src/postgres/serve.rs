@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_core::id::{RunKey, Version, WorkflowName};
 use tokio_postgres::Row;
 
-use super::claim::LAPSED;
+use super::claim::{LAPSED, is_ready, lines};
 use super::decode::{self, number, run_columns};
 use super::failure::Failure;
 use super::session::{CLOCK, Session, Step};
@@ -22,14 +22,16 @@ pub(super) const ANNOUNCE: &str = "INSERT INTO served (workflow, version, at) SE
      FROM unnest($1::text[], $2::text[]) k (workflow, version) \
      ON CONFLICT (workflow, version) DO UPDATE SET at = excluded.at";
 
-/// Ready runs that were not announced since $1. Looked for without locks among the first $3, then locked and looked at
-/// again; those that somebody else holds are about to be claimed.
+/// Ready runs that were not announced since $1. Looked for without locks among the first $3 of each line, then locked and looked
+/// at again; those that somebody else holds are about to be claimed.
 pub(super) const UNSERVED: &str = concat!(
+    lines!(),
     "SELECT ",
     run_columns!(),
-    " FROM (SELECT q.seq FROM (SELECT r.seq, r.workflow, r.version, r.ready_at FROM run r \
-      WHERE r.ready_at IS NOT NULL AND r.owner IS NULL AND r.status < 3 \
-      ORDER BY r.priority DESC, r.ready_at, r.seq LIMIT $3) q WHERE q.ready_at <= $1 AND NOT EXISTS \
+    " FROM (SELECT q.seq FROM line l CROSS JOIN LATERAL (SELECT r.seq, r.workflow, r.version FROM run r WHERE ",
+    is_ready!(),
+    " AND - r.priority::int = l.level AND r.ns + 0 = l.ns AND r.ready_at <= $1 \
+      ORDER BY r.ready_at, r.seq LIMIT $3) q WHERE NOT EXISTS \
       (SELECT 1 FROM served s WHERE s.workflow = q.workflow AND s.version = q.version AND s.at + 0 > $1 OFFSET 0) LIMIT $2) k \
       JOIN run r ON r.seq = k.seq AND r.ready_at + 0 <= $1 AND r.owner IS NULL AND r.status + 0 < 3 \
       FOR UPDATE OF r SKIP LOCKED"
@@ -98,7 +100,7 @@ async fn try_park(core: &Core, session: &mut Session, grace: Duration, limit: us
     Ok(parked)
 }
 
-/// Ready runs by priority and age, then those whose owner's lease is over.
+/// Ready runs by priority, namespace and age, then those whose owner's lease is over.
 async fn unserved(session: &mut Session, lapsed: &[Row], cutoff: i64, limit: usize) -> Result<Vec<Row>, Failure> {
     let (limit, scan) = (number(limit as u64), number(UNSERVED_SCAN_MAX as u64));
     let mut steps = vec![Step::new(UNSERVED, vec![Box::new(cutoff), Box::new(limit), Box::new(scan)])];

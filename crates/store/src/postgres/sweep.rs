@@ -1,6 +1,7 @@
 //! Firing due timers.
 
-use outlast_core::commit::TimerRef;
+use std::time::Duration;
+
 use outlast_core::id::RunKey;
 use outlast_core::time::Timestamp;
 use tokio_postgres::Row;
@@ -28,6 +29,11 @@ pub(super) const DUE: &str = concat!(
 pub(super) const NEXT_DUE: &str =
     "SELECT t.due FROM timer t WHERE t.run <> ALL($1::bigint[]) ORDER BY t.due, t.run + 0 LIMIT 1";
 
+/// Due timers whose run is gone.
+const FORGET_ORPHANS: &str = "DELETE FROM timer WHERE (ns, run, key, kind) IN (SELECT t.ns, t.run, t.key, t.kind FROM timer t \
+     WHERE t.due <= $1::bigint AND NOT EXISTS (SELECT 1 FROM run r WHERE r.seq = t.run) \
+     ORDER BY t.due, t.run + 0 LIMIT 1000 FOR UPDATE OF t SKIP LOCKED)";
+
 /// Transactions that have been over for an hour are nobody's question any more.
 pub(super) const FORGET_TXNS: &str = "DELETE FROM txn WHERE id IN (SELECT id FROM txn \
      WHERE at < (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) - 3600000 \
@@ -47,7 +53,14 @@ pub(super) async fn sweep(core: &Core, limit: usize) -> Result<Swept, StoreError
     loop {
         let attempt: Result<Attempt, StoreError> = transact!(core, |session| attempt(core, session, limit, &skipped));
         match attempt? {
-            Attempt::Swept(swept) => return Ok(swept),
+            Attempt::Swept(swept) => {
+                // What is due and was not found is held by somebody else, or has no run that could be told.
+                if swept.fired == 0 && swept.next_due.is_some_and(|due| due <= swept.now) {
+                    let mut session = Session::begin(&core.pool).await?;
+                    session.ask(FORGET_ORPHANS, vec![Box::new(swept.now.as_millis())]).await?;
+                }
+                return Ok(swept);
+            }
             Attempt::Damaged(damaged) => {
                 for row in &damaged {
                     park(core, row).await;
@@ -77,7 +90,7 @@ async fn attempt(core: &Core, session: &mut Session, limit: usize, skipped: &[i6
     let mut set = WorkingSet { now: core.now(answers.last().map_or(&[], Vec::as_slice))?, ..WorkingSet::default() };
     let rows = answers.get(1).map_or(&[][..], Vec::as_slice);
     core.namespaces.cover(session, rows).await?;
-    let mut due: Vec<(RunKey, TimerRef)> = Vec::with_capacity(rows.len());
+    let mut due: Vec<(RunKey, TimerRow)> = Vec::with_capacity(rows.len());
     let mut damaged = Vec::new();
     for row in rows {
         match hold(core, &mut set, row) {
@@ -88,9 +101,10 @@ async fn attempt(core: &Core, session: &mut Session, limit: usize, skipped: &[i6
     if !damaged.is_empty() {
         return Ok(Attempt::Damaged(damaged));
     }
+    let late = due.first().map_or(Duration::ZERO, |(_, timer)| set.now.since(timer.due));
     let mut fired = 0;
     for (run, timer) in &due {
-        fired += usize::from(refused(fire_timer(&mut set, run, timer))?);
+        fired += usize::from(refused(fire_timer(&mut set, run, &timer.timer))?);
     }
     let mut steps = flush::steps(&set);
     steps.push(Step::new(FORGET_TXNS, Vec::new()));
@@ -102,18 +116,18 @@ async fn attempt(core: &Core, session: &mut Session, limit: usize, skipped: &[i6
     if fired > 0 {
         core.hint();
     }
-    let more = next_due.is_some_and(|due| due <= set.now);
-    Ok(Attempt::Swept(Swept { now: set.now, fired, next_due, more }))
+    let more = rows.len() == limit && next_due.is_some_and(|due| due <= set.now);
+    Ok(Attempt::Swept(Swept { now: set.now, fired, late, next_due, more }))
 }
 
 /// Puts a due timer and its run into the working set.
-fn hold(core: &Core, set: &mut WorkingSet, row: &Row) -> Result<(RunKey, TimerRef), Damaged> {
+fn hold(core: &Core, set: &mut WorkingSet, row: &Row) -> Result<(RunKey, TimerRow), Damaged> {
     let run = decode::run(row, &core.namespaces)?;
     let (ns, seq, key) = (row.try_get(0).unwrap_or(0), run.row, run.key.clone());
     let timer: TimerRow = decode::timer(&mut Fields::from(row, RUN_COLUMNS))
         .map_err(|detail| Damaged { seq, error: StoreError::corrupt(key.to_string(), detail) })?;
     set.hold(ns, run);
-    let name = timer.timer.clone();
-    set.facts.runs.entry(key.clone()).or_default().timers.insert(name.clone(), Ok(Some(timer)));
-    Ok((key, name))
+    let facts = set.facts.runs.entry(key.clone()).or_default();
+    facts.timers.insert(timer.timer.clone(), Ok(Some(timer.clone())));
+    Ok((key, timer))
 }

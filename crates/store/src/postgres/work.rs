@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, Signal, StandaloneTask, TaskOutcome};
-use outlast_core::id::{RunKey, TxnId};
+use outlast_core::id::{Namespace, Revision, RunKey, TaskId, TxnId};
 use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::api::{
 };
 use crate::error::{CommitError, StoreError, Trouble};
 use crate::logic::{self, Halt};
-use crate::rows::Rows;
+use crate::rows::{Rows, start_keys_of};
 
 /// One item of a group.
 pub(super) trait Work: Send + Sync + 'static {
@@ -96,6 +96,7 @@ fn new_run_needs(new: &NewRun, needs: &mut Needs) {
     run.delivered.extend(new.signals.iter().map(|signal| signal.id.clone()));
     run.waits.extend(new.signals.iter().filter_map(|signal| signal.aimed.clone()));
     needs.leases.extend(new.owner.map(|owner| owner.lease));
+    needs.start_keys.extend(start_keys_of(new));
     if let Some(parent) = new.parent.as_ref().filter(|parent| !parent.detached) {
         needs.run(&RunKey::new(new.run.namespace.clone(), parent.run.clone()));
     }
@@ -162,7 +163,7 @@ impl Work for Delivery {
             Delivery::Control { meta, .. } => size(meta),
             Delivery::Heartbeat { .. } => 0,
             Delivery::Task { outcome, .. } => match outcome {
-                TaskOutcome::Finished { result } => result.len(),
+                TaskOutcome::Finished { result, log } => result.len() + size(log),
                 TaskOutcome::Failed { error } | TaskOutcome::Retry { error, .. } => error.len(),
                 TaskOutcome::GivenBack => 0,
             },
@@ -171,14 +172,14 @@ impl Work for Delivery {
 }
 
 impl Work for Take {
-    type Answer = ();
+    type Answer = bool;
     type Refusal = StoreError;
 
     fn needs(&self, needs: &mut Needs) {
         needs.run(&self.run);
     }
 
-    fn apply(&self, rows: &mut dyn Rows, _limits: &Limits) -> Result<(), Halt<StoreError>> {
+    fn apply(&self, rows: &mut dyn Rows, _limits: &Limits) -> Result<bool, Halt<StoreError>> {
         logic::claim::take(rows, self)
     }
 }
@@ -209,6 +210,22 @@ impl Work for Unpark {
 
     fn apply(&self, rows: &mut dyn Rows, _limits: &Limits) -> Result<bool, Halt<StoreError>> {
         logic::claim::unpark(rows, &self.0)
+    }
+}
+
+/// A run that somebody wakes by hand.
+pub(super) struct Wake(pub(super) RunKey);
+
+impl Work for Wake {
+    type Answer = bool;
+    type Refusal = StoreError;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.run(&self.0);
+    }
+
+    fn apply(&self, rows: &mut dyn Rows, _limits: &Limits) -> Result<bool, Halt<StoreError>> {
+        logic::worker::wake(rows, &self.0)
     }
 }
 
@@ -250,6 +267,29 @@ impl Work for StandaloneTask {
     }
 }
 
+/// What becomes of a dead task.
+pub(super) enum DeadTask {
+    Retry(Namespace, TaskId),
+    Discard(Namespace, TaskId),
+}
+
+impl Work for DeadTask {
+    type Answer = ();
+    type Refusal = StoreError;
+
+    fn needs(&self, needs: &mut Needs) {
+        let (DeadTask::Retry(namespace, id) | DeadTask::Discard(namespace, id)) = self;
+        needs.tasks.insert((namespace.clone(), id.clone()));
+    }
+
+    fn apply(&self, rows: &mut dyn Rows, _limits: &Limits) -> Result<(), Halt<StoreError>> {
+        match self {
+            DeadTask::Retry(namespace, id) => logic::task::retry(rows, namespace, id),
+            DeadTask::Discard(namespace, id) => logic::task::discard(rows, namespace, id),
+        }
+    }
+}
+
 impl Work for TaskHeartbeat {
     type Answer = TaskExtended;
     type Refusal = StoreError;
@@ -268,19 +308,20 @@ impl Work for TaskHeartbeat {
 }
 
 impl Work for Schedule {
-    type Answer = ();
+    type Answer = Option<Revision>;
     type Refusal = StoreError;
 
     fn needs(&self, needs: &mut Needs) {
         needs.namespaces.insert(self.namespace.clone());
+        needs.schedules.insert((self.namespace.clone(), self.id.clone()));
     }
 
-    fn apply(&self, rows: &mut dyn Rows, limits: &Limits) -> Result<(), Halt<StoreError>> {
+    fn apply(&self, rows: &mut dyn Rows, limits: &Limits) -> Result<Option<Revision>, Halt<StoreError>> {
         logic::schedule::put(rows, self, limits)
     }
 
     fn weight(&self) -> usize {
-        self.spec.len()
+        self.spec.len() + self.state.len()
     }
 }
 
@@ -298,6 +339,6 @@ impl Work for Fire {
     }
 
     fn weight(&self) -> usize {
-        self.run.as_ref().map_or(0, Work::weight)
+        self.state.len() + self.run.as_ref().map_or(0, Work::weight)
     }
 }

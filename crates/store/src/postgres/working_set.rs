@@ -4,6 +4,7 @@
 //! the pass is thrown away, everything missing is fetched in one round trip, and the pass runs again.
 
 mod changes;
+mod held;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use outlast_core::time::Timestamp;
 use super::needs::{Needs, RunNeeds};
 use crate::api::Schedule;
 use crate::error::StoreError;
-use crate::rows::{Fault, RunRow, TaskRow, TimerRow, WaitRow};
+use crate::rows::{Fault, HeldRow, RunRow, StartKey, StartKeyRow, TaskRow, TimerRow, WaitRow};
 
 pub(super) use changes::{Changes, RunChanges};
 
@@ -32,6 +33,7 @@ pub(super) struct Facts {
     pub(super) runs: BTreeMap<RunKey, RunFacts>,
     pub(super) tasks: BTreeMap<(Namespace, TaskId), Found<TaskRow>>,
     pub(super) schedules: BTreeMap<(Namespace, ScheduleId), Found<Schedule>>,
+    pub(super) start_keys: BTreeMap<StartKey, Found<StartKeyRow>>,
     pub(super) leases: BTreeMap<LeaseId, Option<Timestamp>>,
     /// Numbers for runs to insert, taken from the sequence.
     pub(super) seqs: Vec<i64>,
@@ -56,6 +58,7 @@ pub(super) struct RunFacts {
     pub(super) timers: BTreeMap<TimerRef, Found<TimerRow>>,
     /// All tasks these operations await are among the tasks.
     pub(super) tasks_of: BTreeSet<Key>,
+    pub(super) held: Option<Found<HeldRow>>,
     /// Among several rows fetched at once was one that cannot be read.
     pub(super) damage: Option<StoreError>,
 }

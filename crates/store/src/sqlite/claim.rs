@@ -1,15 +1,18 @@
 //! Who may be claimed. The order is the reference store's: held, ready, orphaned.
 
+use std::time::Duration;
+
 use outlast_core::commit::TimerRef;
-use outlast_core::id::{ClaimId, LeaseId, NodeId, RunId, RunKey};
+use outlast_core::id::{LeaseId, NodeId, RunId, RunKey};
 use outlast_core::limits::CLAIM_BATCH_MAX;
 use outlast_core::time::Timestamp;
-use rusqlite::{Params, params};
+use rusqlite::params;
 
 use super::rows::SqliteRows;
-use super::{decode, statements};
+use super::{decode, ready, statements};
 use crate::api::{Claim, ClaimTasks, Claimed, ClaimedTask, Lease, Pick, Serves, Swept};
 use crate::error::StoreError;
+use crate::logic::turns::{self, Round, Turns};
 use crate::logic::{self, Halt};
 use crate::rows::{Fault, Rows, RunRow, TaskRow};
 
@@ -65,126 +68,104 @@ pub(super) fn claim(rows: &mut SqliteRows<'_>, claim: &Claim) -> Answer<Vec<Clai
 }
 
 fn candidates(rows: &mut SqliteRows<'_>, claim: &Claim) -> Result<Vec<RunRow>, Fault> {
-    let mut found = Candidates { limit: claim.limit.min(CLAIM_BATCH_MAX), runs: Vec::new(), corrupt: Vec::new() };
-    let ClaimId(id) = claim.id;
-    let lease = claim.lease.0.cast_signed();
-    let limit = i64::try_from(found.limit).unwrap_or(i64::MAX);
-    found.read(rows, statements::HELD, params![lease, id.cast_signed(), limit], &Serves::Everything)?;
-    found.read(rows, statements::READY, [], &claim.serves)?;
-    found.read(rows, statements::ORPHANED, [rows.now().as_millis()], &claim.serves)?;
-    for (row, why) in found.corrupt {
+    let limit = claim.limit.min(CLAIM_BATCH_MAX);
+    let mut turns = std::mem::take(&mut rows.names.turns);
+    let mut search = ready::Runs::new(rows, &claim.serves);
+    let found = find(&mut search, &mut turns, claim, limit);
+    let corrupt = search.corrupt;
+    rows.names.turns = turns;
+    for (row, why) in corrupt {
         // A row nobody can read must not stop everybody: it parks, and says why.
         rows.execute(statements::PARK_CORRUPT, params![row, format!("the run's row cannot be read: {why}")])?;
     }
-    Ok(found.runs)
+    found
 }
 
-struct Candidates {
+fn find(
+    search: &mut ready::Runs<'_, '_>,
+    turns: &mut Turns,
+    claim: &Claim,
     limit: usize,
-    runs: Vec<RunRow>,
-    corrupt: Vec<(i64, String)>,
+) -> Result<Vec<RunRow>, Fault> {
+    let held = params![claim.lease.0.cast_signed(), claim.id.0.cast_signed(), signed(limit)];
+    let mut found = search.read(statements::HELD, held, limit, &Serves::Everything)?;
+    found.extend(turns::take(search, turns, Round::Runs, limit - found.len())?);
+    let now = search.now().as_millis();
+    if found.len() < limit {
+        found.extend(search.read(statements::ORPHANED, [now], limit - found.len(), &claim.serves)?);
+    }
+    Ok(found)
 }
 
-impl Candidates {
-    /// Reads on until there are enough.
-    fn read(
-        &mut self,
-        rows: &mut SqliteRows<'_>,
-        sql: &str,
-        params: impl Params,
-        serves: &Serves,
-    ) -> Result<(), Fault> {
-        if self.runs.len() >= self.limit {
-            return Ok(());
-        }
-        let mut statement = rows.connection.prepare_cached(sql)?;
-        let mut stored = statement.query(params)?;
-        while self.runs.len() < self.limit {
-            let Some(row) = stored.next()? else { break };
-            let namespace = rows.names.name(rows.connection, row.get(1)?);
-            match namespace.and_then(|namespace| decode::run(row, namespace)) {
-                Ok(run) if logic::claim::serves(serves, &run) => self.runs.push(run),
-                Ok(_) => {}
-                Err(error) => self.corrupt.push((row.get(0)?, error.to_string())),
-            }
-        }
-        Ok(())
-    }
+fn signed(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 pub(super) fn claim_tasks(rows: &mut SqliteRows<'_>, claim: &ClaimTasks) -> Answer<Vec<ClaimedTask>> {
     let limit = claim.limit.min(CLAIM_BATCH_MAX);
     let mut claimed = Vec::new();
+    if logic::task::asks_nobody(rows, claim)? {
+        return Ok(claimed);
+    }
+    promote_tasks(rows, claim)?;
     for task in task_candidates(rows, claim, limit)? {
         claimed.extend(logic::task::take(rows, &task, claim)?);
     }
     Ok(claimed)
 }
 
-fn task_candidates(rows: &mut SqliteRows<'_>, claim: &ClaimTasks, limit: usize) -> Result<Vec<TaskRow>, Fault> {
+/// Makes those ready whose time has come.
+fn promote_tasks(rows: &mut SqliteRows<'_>, claim: &ClaimTasks) -> Result<(), Fault> {
     let now = rows.now().as_millis();
-    let held = params![claim.worker.as_str(), claim.id.0.cast_signed(), now];
-    let mut found = tasks(rows, statements::TASKS_HELD, held, claim, limit)?;
-    if found.len() < limit {
-        let mut more = Vec::new();
-        // Those whose worker fell silent take their old place.
-        for sql in [statements::TASKS_READY, statements::TASKS_SILENT] {
-            for queue in &claim.queues {
-                more.extend(tasks(rows, sql, params![queue.as_str(), now], claim, limit)?);
-            }
+    for queue in &claim.queues {
+        let ended = params![queue.as_str(), now, signed(logic::task::PROMOTE_MAX)];
+        for task in ready::tasks(rows, statements::TASKS_ENDED, ended, |_| true, usize::MAX)? {
+            rows.put_task(&logic::task::promoted(&task))?;
         }
-        more.sort_by_key(|task| {
-            (-i32::from(task.priority), task.available_at, task.id.clone(), task.namespace.clone())
-        });
-        found.extend(more);
     }
-    found.truncate(limit);
-    Ok(found)
+    Ok(())
 }
 
-fn tasks(
-    rows: &mut SqliteRows<'_>,
-    sql: &str,
-    params: impl Params,
-    claim: &ClaimTasks,
-    limit: usize,
-) -> Result<Vec<TaskRow>, Fault> {
-    let mut statement = rows.connection.prepare_cached(sql)?;
-    let mut stored = statement.query(params)?;
-    let mut found = Vec::new();
-    while found.len() < limit {
-        let Some(row) = stored.next()? else { break };
-        let namespace = rows.names.name(rows.connection, row.get(0)?)?;
-        let task = decode::task(row, namespace)?;
-        let wanted = claim.queues.contains(&task.queue) && (claim.names.is_empty() || claim.names.contains(&task.name));
-        if wanted {
-            found.push(task);
-        }
-    }
+fn task_candidates(rows: &mut SqliteRows<'_>, claim: &ClaimTasks, limit: usize) -> Result<Vec<TaskRow>, Fault> {
+    let wanted = |task: &TaskRow| logic::task::is_wanted(task, claim);
+    let held = params![claim.worker.as_str(), claim.id.0.cast_signed(), rows.now().as_millis()];
+    let mut found = ready::tasks(rows, statements::TASKS_HELD, held, wanted, limit)?;
+    found.sort_by_key(logic::task::order);
+    let mut turns = std::mem::take(&mut rows.names.turns);
+    let round = |priority| Round::of(claim, priority);
+    let taken = turns::take(&mut ready::Tasks::new(rows, claim), &mut turns, round, limit - found.len());
+    rows.names.turns = turns;
+    found.extend(taken?);
     Ok(found)
 }
 
 pub(super) fn sweep(rows: &mut SqliteRows<'_>, limit: usize) -> Answer<Swept> {
     let now = rows.now();
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let due = rows.many(statements::TIMERS_DUE, params![now.as_millis(), limit], |row| {
-        Ok((row.get::<_, i64>(0)?, decode::timer(row, 1)?.timer))
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let due = rows.many(statements::TIMERS_DUE, params![now.as_millis(), most], |row| {
+        Ok((row.get::<_, i64>(0)?, decode::timer(row, 1)?))
     })?;
+    let full = due.len() == limit;
+    let late = due.first().map_or(Duration::ZERO, |(_, timer)| now.since(timer.due));
     let mut fired = 0;
     for (row, timer) in due {
-        fired += usize::from(fire(rows, row, &timer)?);
+        fired += usize::from(fire(rows, row, &timer.timer)?);
     }
     forget_leases(rows, now)?;
     let first = rows.one("SELECT min(due) FROM timer", [], |row| row.get::<_, Option<i64>>(0))?;
     let next_due = first.flatten().map(Timestamp::from_millis);
-    Ok(Swept { now, fired, next_due, more: next_due.is_some_and(|due| due <= now) })
+    Ok(Swept { now, fired, late, next_due, more: full && next_due.is_some_and(|due| due <= now) })
 }
 
 fn fire(rows: &mut SqliteRows<'_>, row: i64, timer: &TimerRef) -> Answer<bool> {
     let key = rows.one("SELECT ns, id FROM run WHERE row = ?1", [row], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
     })?;
-    let Some((ns, id)) = key else { return Ok(false) };
+    let Some((ns, id)) = key else {
+        // There is nobody to tell, and nobody else would ever remove it.
+        rows.execute("DELETE FROM timer WHERE run = ?1", [row])?;
+        return Ok(false);
+    };
     let namespace = rows.names.name(rows.connection, ns).map_err(Fault::from)?;
     match RunId::new(id) {
         Ok(id) => logic::deliver::fire_timer(rows, &RunKey::new(namespace, id), timer),

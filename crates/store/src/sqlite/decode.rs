@@ -13,20 +13,21 @@ use outlast_core::time::Timestamp;
 use rusqlite::{Result, Row};
 
 use super::error::bad_value;
-use crate::rows::{RunRow, TaskRow, TimerRow, WaitRow, WaitState, task_state_from_code};
+use crate::api::Lapse;
+use crate::rows::{RunRow, TaskRow, TimerRow, WaitRow, WaitState, lapse_from_code, task_state_from_code};
 
 /// Column lists, in the order the functions below read them; macros, so that statements are constants.
 macro_rules! run_columns {
     () => {
         "row, ns, id, workflow, version, status, generation, next, fence, owner, claim, ready_at, priority, tries, \
          parent, parent_generation, parent_key, detached, root, created_at, finished_at, note, deleted_at, inbox_next, \
-         signals, answered, side"
+         signals, answered, side, next_place, controlled"
     };
 }
 macro_rules! task_columns {
     () => {
         "ns, id, run, key, name, queue, priority, args, state, attempt, token, worker, claim, available_at, until, \
-         cancelled, meta, note"
+         cancelled, meta, note, origin, place, died_at, began, lapse, lapsed"
     };
 }
 macro_rules! wait_columns {
@@ -124,6 +125,8 @@ pub(super) fn run(row: &Row<'_>, namespace: Namespace) -> Result<RunRow> {
         signals: row.get(24)?,
         answered: row.get(25)?,
         side: row.get(26)?,
+        next_place: time(row, 27)?,
+        controlled: row.get(28)?,
     })
 }
 
@@ -191,6 +194,13 @@ pub(super) fn timer(row: &Row<'_>, first: usize) -> Result<TimerRow> {
     })
 }
 
+fn lapse(row: &Row<'_>, column: usize) -> Result<Option<Lapse>> {
+    match row.get::<_, Option<i64>>(column)? {
+        Some(_) => code(row, column, "task.lapse", lapse_from_code).map(Some),
+        None => Ok(None),
+    }
+}
+
 /// A task, in `task_columns!` order.
 pub(super) fn task(row: &Row<'_>, namespace: Namespace) -> Result<TaskRow> {
     let run = optional(row, 2, "task.run", |text| RunId::new(text))?;
@@ -213,5 +223,11 @@ pub(super) fn task(row: &Row<'_>, namespace: Namespace) -> Result<TaskRow> {
         cancelled: row.get(15)?,
         meta: bytes(row, 16)?,
         note: bytes(row, 17)?,
+        origin: optional(row, 18, "task.origin", |text| RunId::new(text))?,
+        place: instant(row, 19)?,
+        died_at: time(row, 20)?,
+        began: time(row, 21)?,
+        lapse: lapse(row, 22)?,
+        lapsed: lapse(row, 23)?,
     })
 }

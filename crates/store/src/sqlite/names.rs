@@ -1,4 +1,4 @@
-//! What every transaction looks up again: the numbers of namespaces, the rows of runs.
+//! What every transaction looks up again: the numbers of namespaces, the rows of runs, whose turn it is.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,16 @@ use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 
 use super::error::bad_value;
+use crate::logic::turns::Turns;
 
-/// What is looked up again and again: namespaces by name and by number, and where runs are that go on.
+/// What is looked up again and again: namespaces by name and by number, where runs are that go on, and whose turn it is.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     numbers: HashMap<Namespace, i64>,
     names: HashMap<i64, Namespace>,
     /// Row and generation. Whoever uses them asks for the rest of the run's name too, so that they may be out of date.
     runs: FxHashMap<RunKey, (i64, i64)>,
+    pub(super) turns: Turns,
 }
 
 /// Runs whose place is remembered. Far more than are driven at once; then it begins anew.

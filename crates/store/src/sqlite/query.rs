@@ -1,24 +1,24 @@
 //! Questions, on the connections that only read.
 
 use outlast_core::commit::{Snapshot, Status};
-use outlast_core::id::{Generation, Index, LeaseId, Namespace, RunId, RunKey, ScheduleId};
+use outlast_core::id::{Generation, Index, LeaseId, Namespace, NodeId, Revision, RunId, RunKey, ScheduleId, TaskId};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
-use super::decode::{self, run_columns};
+use super::decode::{self, run_columns, task_columns};
 use super::error::bad_value;
 use super::names::Names;
 use super::rows;
 use super::statements;
 use crate::api::{
-    Awaited, Cursor, EXCERPT_BYTES_MAX, Excerpt, Filter, LIST_PAGE_MAX, Load, LoadFrom, Loaded, Page, Schedule,
-    TaskView,
+    Awaited, Cursor, DueCursor, DueSchedules, EXCERPT_BYTES_MAX, Excerpt, Filter, LIST_PAGE_MAX, Lease, Load, LoadFrom,
+    Loaded, Page, Schedule, TaskDetail, TaskFilter, TaskPage,
 };
 use crate::error::StoreError;
 use crate::logic;
-use crate::rows::{Fault, RunRow, TaskRow, WaitState};
+use crate::rows::{Fault, RunRow, TaskRow, WaitState, task_state_code};
 
 /// One state of the database to ask.
 pub(super) struct Query<'c> {
@@ -77,6 +77,7 @@ impl Query<'_> {
             first,
             events,
             inbox: inbox.map_err(|error| corrupt(&run.key, error))?,
+            inbox_next: run.inbox_next,
             run: run.key,
         })
     }
@@ -236,26 +237,55 @@ impl Query<'_> {
         Ok(statement.query_map(params![ns, run.key.id.as_str()], read)?.collect::<Result<_, _>>()?)
     }
 
-    pub(super) fn tasks(&mut self, namespace: &Namespace, limit: usize) -> Result<Vec<TaskView>, Fault> {
-        let Some(ns) = self.names.number(self.connection, namespace)? else { return Ok(Vec::new()) };
-        let mut statement = self.connection.prepare_cached(statements::TASKS)?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let read = |row: &rusqlite::Row<'_>| decode::task(row, namespace.clone()).map(|task| task.view());
-        Ok(statement.query_map(params![ns, limit], read)?.collect::<Result<_, _>>()?)
+    pub(super) fn task(&mut self, namespace: &Namespace, id: &TaskId) -> Result<TaskDetail, Fault> {
+        let unknown = || Fault::Failed(StoreError::UnknownTask(id.clone()));
+        let ns = self.names.number(self.connection, namespace)?.ok_or_else(unknown)?;
+        let mut statement = self.connection.prepare_cached(statements::TASK_AT)?;
+        let read = |row: &rusqlite::Row<'_>| decode::task(row, namespace.clone()).map(|task| task.detail());
+        statement.query_row(params![ns, id.as_str()], read).optional()?.ok_or_else(unknown)
     }
 
-    pub(super) fn schedules(&mut self, namespace: &Namespace) -> Result<Vec<Schedule>, Fault> {
-        let sql = "SELECT ns, id, spec, next_at FROM schedule WHERE ns = ?1 ORDER BY id";
-        match self.names.number(self.connection, namespace)? {
-            Some(ns) => self.schedules_where(sql, params![ns]),
-            None => Ok(Vec::new()),
+    pub(super) fn tasks(&mut self, filter: &TaskFilter) -> Result<TaskPage, Fault> {
+        let limit = filter.tasks_max();
+        let Some(ns) = self.names.number(self.connection, &filter.namespace)? else {
+            return Ok(TaskPage::of(Vec::new(), limit));
+        };
+        let (sql, values) = tasks_sql(ns, filter, limit + 1);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let read = |row: &rusqlite::Row<'_>| decode::task(row, filter.namespace.clone()).map(|task| task.view());
+        let found = statement.query_map(params_from_iter(values), read)?.collect::<Result<_, _>>()?;
+        Ok(TaskPage::of(found, limit))
+    }
+
+    pub(super) fn schedules(
+        &mut self,
+        namespace: &Namespace,
+        only: Option<&ScheduleId>,
+    ) -> Result<Vec<Schedule>, Fault> {
+        let Some(ns) = self.names.number(self.connection, namespace)? else { return Ok(Vec::new()) };
+        match only {
+            None => self.schedules_where(statements::SCHEDULES, params![ns]),
+            Some(id) => self.schedules_where(statements::SCHEDULE, params![ns, id.as_str()]),
         }
     }
 
-    pub(super) fn due_schedules(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Schedule>, Fault> {
-        let sql = "SELECT schedule.ns, schedule.id, spec, next_at FROM schedule JOIN namespace ON namespace.id = ns \
-                   WHERE next_at IS NOT NULL AND next_at <= ?1 ORDER BY next_at, name, schedule.id LIMIT ?2";
-        self.schedules_where(sql, params![now.as_millis(), i64::try_from(limit).unwrap_or(i64::MAX)])
+    pub(super) fn due_schedules(
+        &mut self,
+        now: Timestamp,
+        after: Option<&DueCursor>,
+        limit: usize,
+    ) -> Result<DueSchedules, Fault> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let schedules = match after {
+            None => self.schedules_where(statements::SCHEDULES_DUE, params![now.as_millis(), limit])?,
+            Some(DueCursor { next_at, namespace, id }) => {
+                let place = params![now.as_millis(), limit, next_at.as_millis(), namespace.as_str(), id.as_str()];
+                self.schedules_where(statements::SCHEDULES_DUE_AFTER, place)?
+            }
+        };
+        let mut next = self.connection.prepare_cached(statements::SCHEDULE_NEXT)?;
+        let next: Option<i64> = next.query_row(params![now.as_millis()], |row| row.get(0))?;
+        Ok(DueSchedules { schedules, next_due: next.map(Timestamp::from_millis), now })
     }
 
     fn schedules_where(&mut self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Schedule>, Fault> {
@@ -268,8 +298,10 @@ impl Query<'_> {
             found.push(Schedule {
                 namespace,
                 id: ScheduleId::new(id).map_err(|error| bad_value("schedule.id", error))?,
-                spec: decode::bytes(row, 2)?.unwrap_or_default(),
-                next_at: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
+                revision: Revision(decode::number(row, 2, "schedule.revision")?),
+                spec: decode::bytes(row, 3)?.unwrap_or_default(),
+                state: decode::bytes(row, 4)?.unwrap_or_default(),
+                next_at: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_millis),
             });
         }
         Ok(found)
@@ -278,6 +310,19 @@ impl Query<'_> {
     pub(super) fn secret(&mut self) -> Result<[u8; 32], Fault> {
         let sql = "SELECT value FROM secret WHERE id = 1";
         Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+
+    pub(super) fn leases(&mut self, now: Timestamp) -> Result<Vec<Lease>, Fault> {
+        let mut statement = self.connection.prepare_cached("SELECT id, node, until FROM lease ORDER BY id")?;
+        let leases = statement.query_map([], |row| {
+            Ok(Lease {
+                id: LeaseId(row.get::<_, i64>(0)?.unsigned_abs()),
+                node: NodeId::new(row.get::<_, String>(1)?).map_err(|error| bad_value("lease.node", error))?,
+                until: Timestamp::from_millis(row.get(2)?),
+                now,
+            })
+        })?;
+        Ok(leases.collect::<Result<_, _>>()?)
     }
 
     pub(super) fn namespaces(&mut self) -> Result<Vec<Namespace>, Fault> {
@@ -347,5 +392,37 @@ fn list_sql(ns: i64, filter: &Filter, limit: usize) -> (String, Vec<Value>) {
         add(" AND row < ?", vec![Value::Integer(i64::try_from(after).unwrap_or(i64::MAX))]);
     }
     add(" ORDER BY row DESC LIMIT ?", vec![Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX))]);
+    (sql, values)
+}
+
+/// As [`list_sql`], for tasks.
+fn tasks_sql(ns: i64, filter: &TaskFilter, limit: usize) -> (String, Vec<Value>) {
+    let mut values = vec![Value::Integer(ns)];
+    let mut sql = String::from(concat!("SELECT ", task_columns!(), " FROM task WHERE ns = ?"));
+    let mut add = |piece: &str, bound: Vec<Value>| {
+        sql.push_str(piece);
+        values.extend(bound);
+    };
+    let text = |text: &str| vec![Value::Text(text.to_owned())];
+    if !filter.state.is_empty() {
+        let marks = vec!["?"; filter.state.len()].join(", ");
+        let codes = filter.state.iter().map(|state| Value::Integer(task_state_code(*state).into())).collect();
+        add(" AND state IN (", vec![]);
+        add(&marks, codes);
+        add(")", vec![]);
+    }
+    if let Some(queue) = &filter.queue {
+        add(" AND queue = ?", text(queue.as_str()));
+    }
+    if let Some(name) = &filter.name {
+        add(" AND name = ?", text(name.as_str()));
+    }
+    if let Some(origin) = &filter.origin {
+        add(" AND origin = ?", text(origin.as_str()));
+    }
+    if let Some(after) = &filter.after {
+        add(" AND id > ?", text(after.as_str()));
+    }
+    add(" ORDER BY id LIMIT ?", vec![Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX))]);
     (sql, values)
 }

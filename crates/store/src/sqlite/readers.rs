@@ -45,7 +45,7 @@ impl ReaderQueue {
     }
 }
 
-fn in_one_state<T>(
+pub(super) fn in_one_state<T>(
     connection: &Connection,
     names: &mut Names,
     question: impl FnOnce(&Connection, &mut Names) -> Result<T, Fault>,

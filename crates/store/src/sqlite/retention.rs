@@ -55,7 +55,10 @@ pub(super) fn retain(rows: &mut SqliteRows<'_>, retention: Retention) -> Result<
     retained.runs += mark_all(rows, statements::RIPE, params![cutoff, limit])?;
     retained.runs += mark_all(rows, statements::DOOMED_MEMBERS, [limit])?;
     purge(rows, limit, &mut retained)?;
+    retained.rows += rows.execute(statements::BURY_OLD, params![cutoff, limit])?;
     retained.rows += forget(rows, now, limit)?;
+    retained.rows += super::admit::forget_windows(rows, now, limit)?;
+    retained.rows += super::workers::forget(rows, now, limit)?;
     retained.more = retained.runs > 0 || retained.rows > 0;
     Ok(retained)
 }
@@ -90,6 +93,12 @@ fn purge(rows: &mut SqliteRows<'_>, limit: i64, retained: &mut Retained) -> Resu
             if budget <= 0 {
                 return Ok(());
             }
+        }
+        let removed = rows.execute(statements::BURY_OF, params![ns, run.key.id.as_str(), budget])?;
+        retained.rows += removed;
+        budget -= i64::try_from(removed).unwrap_or(i64::MAX);
+        if budget <= 0 {
+            return Ok(());
         }
         rows.execute("UPDATE run SET input = NULL, side = 0 WHERE row = ?1", [run.row])?;
         retained.rows += 1;

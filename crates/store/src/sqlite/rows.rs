@@ -5,9 +5,10 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use outlast_core::commit::{InboxItem, InboxKind, Snapshot, TimerRef};
 use outlast_core::id::{
-    AttributeName, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, RunKey, ScheduleId,
-    SignalName, TaskId,
+    AttributeName, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, Revision, RunKey,
+    ScheduleId, SignalName, TaskId,
 };
+use outlast_core::planted;
 use outlast_core::record::Record;
 use outlast_core::time::{Timestamp, millis};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql, params};
@@ -16,10 +17,12 @@ use super::names::Names;
 use super::{decode, statements};
 use crate::api::Schedule;
 use crate::error::StoreError;
-use crate::rows::{Clear, Fault, InboxHead, Rows, RunRow, TaskRow, TimerRow, WaitRow, WaitState, task_state_code};
+use crate::rows::{
+    Clear, Fault, InboxHead, Rows, RunRow, TaskRow, TimerRow, WaitRow, WaitState, lapse_code, task_state_code,
+};
 
 /// Inputs up to this size are kept in the run's row; larger ones would be rewritten with it by every commit.
-const INLINE_INPUT_BYTES: usize = 1_024;
+pub(super) const INLINE_INPUT_BYTES: usize = 1_024;
 
 /// Row access within one transaction.
 pub(super) struct SqliteRows<'c> {
@@ -98,6 +101,8 @@ impl<'c> SqliteRows<'c> {
     ) -> Result<bool, Fault> {
         let Some(ns) = self.names.number(self.connection, &run.namespace)? else { return Ok(false) };
         let next = signed(expected.next().0);
+        let fence =
+            if planted!("sqlite-advance-unfenced") { self.run(run)?.map_or(fence, |run| run.fence) } else { fence };
         if let Some((row, generation)) = self.names.place(run) {
             let params = params![row, ns, run.id.as_str(), generation, signed(fence.0), signed(expected.0), next];
             if self.execute(statements::ADVANCE, params)? == 1 {
@@ -213,6 +218,7 @@ impl Rows for SqliteRows<'_> {
             run.signals,
             run.answered,
             run.side,
+            run.controlled,
             inline.then_some(input.as_ref()),
         ];
         let row = self.with(statements::INSERT_RUN, |statement| statement.insert(params))?;
@@ -250,6 +256,7 @@ impl Rows for SqliteRows<'_> {
             after.signals,
             after.answered,
             after.side,
+            time(after.next_place),
         ];
         self.execute(statements::UPDATE_RUN, params)?;
         Ok(())
@@ -318,7 +325,7 @@ impl Rows for SqliteRows<'_> {
 
     fn remove_inbox(&mut self, run: &RunRow, ids: &[InboxId]) -> Result<(), Fault> {
         let ns = self.ns(&run.key.namespace)?;
-        for id in ids {
+        for id in ids.iter().filter(|_| !planted!("sqlite-inbox-item-kept")) {
             let sql = "DELETE FROM inbox WHERE ns = ?1 AND run = ?2 AND id = ?3";
             self.execute(sql, params![ns, run.row, signed(id.0)])?;
         }
@@ -396,7 +403,8 @@ impl Rows for SqliteRows<'_> {
         let ns = self.ns(&run.key.namespace)?;
         let sql = "INSERT OR REPLACE INTO timer (ns, run, key, kind, due) VALUES (?1, ?2, ?3, ?4, ?5)";
         let TimerRow { timer, due } = timer;
-        self.execute(sql, params![ns, run.row, timer.key.as_str(), timer.kind.code(), due.as_millis()])?;
+        let due = due.as_millis() - i64::from(planted!("sqlite-timer-too-early"));
+        self.execute(sql, params![ns, run.row, timer.key.as_str(), timer.kind.code(), due])?;
         Ok(())
     }
 
@@ -420,7 +428,7 @@ impl Rows for SqliteRows<'_> {
 
     fn put_task(&mut self, task: &TaskRow) -> Result<(), Fault> {
         let ns = self.ns(&task.namespace)?;
-        let params: [&dyn ToSql; 18] = [
+        let params: [&dyn ToSql; 24] = [
             &ns,
             &task.id.as_str(),
             &task.awaited.as_ref().map(|(run, _)| run.as_str()),
@@ -439,8 +447,33 @@ impl Rows for SqliteRows<'_> {
             &task.cancelled,
             &blob(task.meta.as_ref()),
             &blob(task.note.as_ref()),
+            &task.origin.as_ref().map(|run| run.as_str()),
+            &task.place.as_millis(),
+            &time(task.died_at),
+            &time(task.began),
+            &task.lapse.map(lapse_code),
+            &task.lapsed.map(lapse_code),
         ];
         self.execute(statements::PUT_TASK, params)?;
+        Ok(())
+    }
+
+    fn hand_out(&mut self, task: &TaskRow) -> Result<(), Fault> {
+        let ns = self.ns(&task.namespace)?;
+        let params: [&dyn ToSql; 11] = [
+            &ns,
+            &task.id.as_str(),
+            &task_state_code(task.state),
+            &task.attempt,
+            &signed(task.token.0),
+            &task.worker.as_ref().map(|worker| worker.as_str()),
+            &task.claim.map(|claim| claim.0.cast_signed()),
+            &time(task.until),
+            &time(task.began),
+            &task.lapse.map(lapse_code),
+            &task.lapsed.map(lapse_code),
+        ];
+        self.execute(statements::HAND_OUT, params)?;
         Ok(())
     }
 
@@ -498,21 +531,26 @@ impl Rows for SqliteRows<'_> {
 
     fn schedule(&mut self, namespace: &Namespace, id: &ScheduleId) -> Result<Option<Schedule>, Fault> {
         let Some(ns) = self.names.number(self.connection, namespace)? else { return Ok(None) };
-        let sql = "SELECT spec, next_at FROM schedule WHERE ns = ?1 AND id = ?2";
+        let sql = "SELECT revision, spec, state, next_at FROM schedule WHERE ns = ?1 AND id = ?2";
         self.one(sql, params![ns, id.as_str()], |row| {
             Ok(Schedule {
                 namespace: namespace.clone(),
                 id: id.clone(),
-                spec: decode::bytes(row, 0)?.unwrap_or_default(),
-                next_at: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
+                revision: Revision(decode::number(row, 0, "schedule.revision")?),
+                spec: decode::bytes(row, 1)?.unwrap_or_default(),
+                state: decode::bytes(row, 2)?.unwrap_or_default(),
+                next_at: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
             })
         })
     }
 
     fn put_schedule(&mut self, schedule: &Schedule) -> Result<(), Fault> {
         let ns = self.ns(&schedule.namespace)?;
-        let sql = "INSERT OR REPLACE INTO schedule (ns, id, spec, next_at) VALUES (?1, ?2, ?3, ?4)";
-        self.execute(sql, params![ns, schedule.id.as_str(), schedule.spec.as_ref(), time(schedule.next_at)])?;
+        let sql = "INSERT OR REPLACE INTO schedule (ns, id, revision, spec, state, next_at) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let Schedule { id, revision, spec, state, next_at, .. } = schedule;
+        let (spec, state) = (spec.as_ref(), state.as_ref());
+        self.execute(sql, params![ns, id.as_str(), signed(revision.0), spec, state, time(*next_at)])?;
         Ok(())
     }
 }

@@ -57,10 +57,13 @@ CREATE TABLE run (
     signals           INTEGER NOT NULL CHECK (signals >= 0),
     answered          INTEGER NOT NULL CHECK (answered >= 0),
     side              INTEGER NOT NULL,
+    next_place        INTEGER,
+    controlled        INTEGER NOT NULL DEFAULT 0,
     input             BLOB CHECK (length(input) <= 16777216),
     UNIQUE (ns, id)
 ) STRICT;
-CREATE INDEX run_ready ON run (priority DESC, ready_at, row) WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3;
+-- Namespaces take turns: what is ready lines up by priority and namespace.
+CREATE INDEX run_ready ON run (priority DESC, ns, ready_at, row) WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3;
 CREATE INDEX run_owned ON run (owner, row) WHERE owner IS NOT NULL;
 CREATE INDEX run_woken ON run (owner, row) WHERE owner IS NOT NULL AND ready_at IS NOT NULL;
 CREATE INDEX run_live ON run (ns, row) WHERE status < 5;
@@ -145,26 +148,68 @@ CREATE TABLE task (
     id           TEXT NOT NULL CHECK (length(CAST(id AS BLOB)) BETWEEN 1 AND 512),
     run          TEXT,
     key          TEXT,
+    origin       TEXT,
     name         TEXT NOT NULL CHECK (name <> ''),
     queue        TEXT NOT NULL CHECK (queue <> ''),
     priority     INTEGER NOT NULL,
     args         BLOB NOT NULL CHECK (length(args) <= 16777216),
-    state        INTEGER NOT NULL CHECK (state BETWEEN 0 AND 2),
+    state        INTEGER NOT NULL CHECK (state BETWEEN 0 AND 3),
     attempt      INTEGER NOT NULL CHECK (attempt >= 0),
     token        INTEGER NOT NULL CHECK (token >= 0),
     worker       TEXT,
     claim        INTEGER,
     available_at INTEGER NOT NULL,
+    place        INTEGER NOT NULL,
     until        INTEGER,
+    began        INTEGER,
+    lapse        INTEGER CHECK (lapse BETWEEN 0 AND 1),
+    lapsed       INTEGER CHECK (lapsed BETWEEN 0 AND 1),
+    died_at      INTEGER,
     cancelled    INTEGER NOT NULL,
     meta         BLOB,
     note         BLOB,
     PRIMARY KEY (ns, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX task_ready ON task (queue, priority DESC, available_at, id) WHERE state = 0;
-CREATE INDEX task_held ON task (queue, until) WHERE state = 1;
+CREATE INDEX task_ready ON task (queue, priority DESC, ns, place, id) WHERE state = 0;
+-- Delayed and claimed ones, by when they are to be made ready.
+CREATE INDEX task_until ON task (queue, until) WHERE until IS NOT NULL;
 CREATE INDEX task_claim ON task (worker, claim) WHERE state = 1;
 CREATE INDEX task_awaited ON task (ns, run, key) WHERE run IS NOT NULL;
+CREATE INDEX task_died ON task (died_at) WHERE state = 2;
+CREATE INDEX task_grave ON task (ns, origin) WHERE state = 2 AND origin IS NOT NULL;
+
+-- Who works, and when it was seen last. Those that work for all namespaces have the number 0.
+CREATE TABLE worker (
+    ns      INTEGER NOT NULL,
+    id      TEXT NOT NULL CHECK (length(CAST(id AS BLOB)) BETWEEN 1 AND 128),
+    about   BLOB NOT NULL CHECK (length(about) <= 16777216),
+    started INTEGER NOT NULL,
+    seen    INTEGER NOT NULL,
+    PRIMARY KEY (ns, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX worker_seen ON worker (seen);
+
+-- Workflows that are text, every version. The current one of a workflow has the largest revision.
+CREATE TABLE definition (
+    ns         INTEGER NOT NULL,
+    workflow   TEXT NOT NULL CHECK (length(CAST(workflow AS BLOB)) BETWEEN 1 AND 128),
+    version    TEXT NOT NULL CHECK (length(CAST(version AS BLOB)) BETWEEN 1 AND 128),
+    style      INTEGER NOT NULL CHECK (style BETWEEN 0 AND 1),
+    file       TEXT NOT NULL CHECK (length(CAST(file AS BLOB)) <= 8192),
+    defined_at INTEGER NOT NULL,
+    revision   INTEGER NOT NULL UNIQUE CHECK (revision > 0),
+    -- The last column, so that listings need not read it.
+    text       BLOB NOT NULL CHECK (length(text) <= 16777216),
+    UNIQUE (ns, workflow, version)
+) STRICT;
+CREATE INDEX definition_latest ON definition (ns, workflow, revision);
+
+-- The largest revision that was ever given.
+CREATE TABLE defining (
+    id       INTEGER PRIMARY KEY CHECK (id = 1),
+    revision INTEGER NOT NULL CHECK (revision >= 0)
+) STRICT;
+INSERT INTO defining (id, revision) VALUES (1, 0);
 
 CREATE TABLE snapshot (
     ns         INTEGER NOT NULL,
@@ -188,8 +233,69 @@ CREATE INDEX attribute_value ON attribute (ns, name, value, run);
 CREATE TABLE schedule (
     ns      INTEGER NOT NULL,
     id      TEXT NOT NULL CHECK (length(CAST(id AS BLOB)) BETWEEN 1 AND 255),
+    revision INTEGER NOT NULL,
     spec    BLOB NOT NULL CHECK (length(spec) <= 16777216),
+    state   BLOB NOT NULL CHECK (length(state) <= 16777216),
     next_at INTEGER,
     PRIMARY KEY (ns, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX schedule_due ON schedule (next_at, id) WHERE next_at IS NOT NULL;
+
+-- Runs that flow control holds back. Those that were looked at and found no room stand in the line of one gate.
+CREATE TABLE held (
+    ns         INTEGER NOT NULL,
+    run        INTEGER PRIMARY KEY,
+    not_before INTEGER NOT NULL,
+    priority   INTEGER NOT NULL,
+    place      INTEGER,
+    gate       TEXT CHECK (length(CAST(gate AS BLOB)) BETWEEN 3 AND 257),
+    first      TEXT,
+    terms      TEXT NOT NULL
+) STRICT;
+CREATE INDEX held_fresh ON held (not_before, run) WHERE gate IS NULL;
+CREATE INDEX held_first ON held (ns, first) WHERE place IS NOT NULL;
+CREATE INDEX held_line ON held (ns, gate, priority DESC, place, run) WHERE gate IS NOT NULL;
+
+-- One limit key of one kind, and how much of it is used. Only admitting writes here.
+CREATE TABLE gate (
+    ns      INTEGER NOT NULL,
+    name    TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) BETWEEN 3 AND 257),
+    bound   TEXT NOT NULL,
+    used    INTEGER NOT NULL CHECK (used >= 0),
+    tat     INTEGER,
+    passed  INTEGER NOT NULL,
+    look_at INTEGER,
+    PRIMARY KEY (ns, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX gate_due ON gate (look_at) WHERE look_at IS NOT NULL;
+
+-- Who uses a gate, from its admission to its end.
+CREATE TABLE slot (
+    ns   INTEGER NOT NULL,
+    run  INTEGER NOT NULL,
+    gate TEXT NOT NULL CHECK (gate <> ''),
+    done INTEGER NOT NULL,
+    PRIMARY KEY (run, gate)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX slot_done ON slot (run, gate) WHERE done;
+
+-- How far those who share a gate are.
+CREATE TABLE flow (
+    ns     INTEGER NOT NULL,
+    gate   TEXT NOT NULL CHECK (gate <> ''),
+    key    TEXT NOT NULL,
+    finish INTEGER NOT NULL,
+    PRIMARY KEY (ns, gate, key)
+) STRICT, WITHOUT ROWID;
+
+-- Whose a start key is: an idempotency window (0), a singleton (1), a debounce (2).
+CREATE TABLE start_key (
+    ns    INTEGER NOT NULL,
+    kind  INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 2),
+    key   TEXT NOT NULL CHECK (length(CAST(key AS BLOB)) BETWEEN 1 AND 255),
+    run   TEXT NOT NULL CHECK (run <> ''),
+    until INTEGER NOT NULL,
+    PRIMARY KEY (ns, kind, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX start_key_run ON start_key (ns, run) WHERE kind > 0;
+CREATE INDEX start_key_until ON start_key (until) WHERE kind = 0;

@@ -7,10 +7,12 @@ use outlast_core::id::{RunKey, Version, WorkflowName};
 use rusqlite::{Params, params};
 
 use super::rows::SqliteRows;
-use super::{decode, statements};
+use super::{decode, ready, statements};
+use crate::api::Serves;
 use crate::error::StoreError;
 use crate::logic::Halt;
 use crate::logic::serve::{UNSERVED_SCAN_MAX, before, forgotten, is_overdue, park};
+use crate::logic::turns::Ready;
 use crate::rows::{Fault, Rows, RunRow};
 
 type Answer<T> = Result<T, Halt<StoreError>>;
@@ -35,13 +37,20 @@ pub(super) fn park_unserved(rows: &mut SqliteRows<'_>, grace: Duration, limit: u
     Ok(parked)
 }
 
-/// Ready runs by priority and age, then those whose owner's lease is over.
+/// Ready runs by priority, namespace and age, then those whose owner's lease is over.
 fn unserved(rows: &mut SqliteRows<'_>, grace: Duration, limit: usize) -> Result<Vec<RunRow>, Fault> {
     let now = rows.now();
     let cutoff = before(now, grace).as_millis();
     let served = rows.many(statements::SERVED, [cutoff], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut search = Search { served: served.into_iter().collect(), limit, found: Vec::new() };
-    search.read(rows, statements::READY, [], |run| is_overdue(run, now, grace))?;
+    let everything = Serves::Everything;
+    let mut below = None;
+    while let Some(priority) = ready::Runs::new(rows, &everything).priority(below)? {
+        below = Some(priority);
+        for namespace in ready::Runs::new(rows, &everything).namespaces(priority)? {
+            search.read(rows, statements::READY, params![priority, namespace], |run| is_overdue(run, now, grace))?;
+        }
+    }
     search.read(rows, statements::ORPHANED, [now.as_millis()], |_| true)?;
     Ok(search.found)
 }

@@ -16,22 +16,32 @@ pub(super) const ADVANCE: &str = "UPDATE run SET next = ?7, tries = 0 WHERE row 
 
 pub(super) const INSERT_RUN: &str = "INSERT INTO run (ns, id, workflow, version, status, generation, next, fence, owner, \
      claim, ready_at, priority, tries, parent, parent_generation, parent_key, detached, root, created_at, inbox_next, \
-     signals, answered, side, input) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+     signals, answered, side, controlled, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+     ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
 
 pub(super) const UPDATE_RUN: &str = "UPDATE run SET version = ?2, status = ?3, generation = ?4, next = ?5, fence = ?6, \
      owner = ?7, claim = ?8, ready_at = ?9, tries = ?10, finished_at = ?11, note = ?12, deleted_at = ?13, \
-     inbox_next = ?14, signals = ?15, answered = ?16, side = ?17 WHERE row = ?1";
+     inbox_next = ?14, signals = ?15, answered = ?16, side = ?17, next_place = ?18 WHERE row = ?1";
 
 /// What a claim holds already.
 pub(super) const HELD: &str =
     concat!("SELECT ", run_columns!(), " FROM run WHERE owner = ?1 AND claim = ?2 ORDER BY row LIMIT ?3");
 
-/// Ready runs: the partial index in its own order, so that neither waiting nor finished rows are visited.
+/// The highest priority of a ready run, below one.
+pub(super) const READY_PRIORITY: &str = "SELECT priority FROM run WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3 \
+     AND priority < ?1 ORDER BY priority DESC LIMIT 1";
+
+/// The next namespace with a ready run of a priority.
+pub(super) const READY_NAMESPACE: &str = "SELECT ns FROM run INDEXED BY run_ready WHERE ready_at IS NOT NULL AND owner IS NULL \
+     AND status < 3 AND priority = ?1 AND ns > ?2 ORDER BY ns LIMIT 1";
+
+/// Ready runs of a priority and namespace: the partial index in its own order, so that neither waiting nor finished rows are
+/// visited.
 pub(super) const READY: &str = concat!(
     "SELECT ",
     run_columns!(),
-    " FROM run WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3 ORDER BY priority DESC, ready_at, row"
+    " FROM run INDEXED BY run_ready WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3 AND priority = ?1 AND ns = ?2 \
+     ORDER BY ready_at, row"
 );
 
 /// Runs whose owner's lease is over.
@@ -89,8 +99,13 @@ pub(super) const TIMERS_DUE: &str =
 pub(super) const PUT_TASK: &str = concat!(
     "INSERT OR REPLACE INTO task (",
     task_columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+     ?22, ?23, ?24)"
 );
+
+/// Leaves those indexes alone that it does not concern.
+pub(super) const HAND_OUT: &str = "UPDATE task SET state = ?3, attempt = ?4, token = ?5, worker = ?6, claim = ?7, until = ?8, \
+     began = ?9, lapse = ?10, lapsed = ?11 WHERE ns = ?1 AND id = ?2";
 
 pub(super) const TASK_AT: &str = concat!("SELECT ", task_columns!(), " FROM task WHERE ns = ?1 AND id = ?2");
 
@@ -104,27 +119,41 @@ pub(super) const TASK_OF: &str = concat!(
 pub(super) const DETACH_TASKS: &str = "UPDATE task INDEXED BY task_awaited SET run = NULL, key = NULL \
      WHERE ns = ?1 AND run = ?2 AND run IS NOT NULL";
 
-pub(super) const TASKS: &str = concat!("SELECT ", task_columns!(), " FROM task WHERE ns = ?1 ORDER BY id LIMIT ?2");
-
 pub(super) const TASKS_HELD: &str = concat!(
     "SELECT ",
     task_columns!(),
-    " FROM task WHERE state = 1 AND worker = ?1 AND claim = ?2 AND until > ?3 ORDER BY priority DESC, available_at, id"
+    " FROM task WHERE state = 1 AND worker = ?1 AND claim = ?2 AND until > ?3 ORDER BY priority DESC, place, id"
 );
 
-/// Available tasks of one queue, in the index's own order.
+/// Delayed tasks of one queue whose time has come, and those whose worker fell silent.
+pub(super) const TASKS_ENDED: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM task WHERE until IS NOT NULL AND queue = ?1 AND until <= ?2 ORDER BY until, ns, id LIMIT ?3"
+);
+
+/// The highest priority of a ready task of a queue, below one.
+pub(super) const TASK_PRIORITY: &str =
+    "SELECT priority FROM task WHERE state = 0 AND queue = ?1 AND priority < ?2 ORDER BY priority DESC LIMIT 1";
+
+/// The next namespace with a ready task of a queue and priority.
+pub(super) const TASK_NAMESPACE: &str = "SELECT ns FROM task INDEXED BY task_ready \
+     WHERE state = 0 AND queue = ?1 AND priority = ?2 AND ns > ?3 ORDER BY ns LIMIT 1";
+
+/// Ready tasks of a queue, priority and namespace, in the index's own order.
 pub(super) const TASKS_READY: &str = concat!(
     "SELECT ",
     task_columns!(),
-    " FROM task WHERE state = 0 AND queue = ?1 AND available_at <= ?2 ORDER BY priority DESC, available_at, id"
+    " FROM task INDEXED BY task_ready WHERE state = 0 AND queue = ?1 AND priority = ?2 AND ns = ?3 ORDER BY place, id"
 );
 
-/// Tasks of one queue whose worker fell silent.
-pub(super) const TASKS_SILENT: &str = concat!(
-    "SELECT ",
-    task_columns!(),
-    " FROM task WHERE state = 1 AND queue = ?1 AND until <= ?2 ORDER BY priority DESC, available_at, id"
-);
+/// Tasks that died before, the longest dead first.
+pub(super) const BURY_OLD: &str = "DELETE FROM task WHERE (ns, id) IN \
+     (SELECT ns, id FROM task WHERE state = 2 AND died_at <= ?1 ORDER BY died_at LIMIT ?2)";
+
+/// Dead tasks of a deleted run.
+pub(super) const BURY_OF: &str = "DELETE FROM task WHERE ns = ?1 AND id IN (SELECT id FROM task INDEXED BY task_grave \
+     WHERE state = 2 AND origin IS NOT NULL AND ns = ?1 AND origin = ?2 LIMIT ?3)";
 
 pub(super) const PUT_SNAPSHOT: &str = "INSERT OR REPLACE INTO snapshot (ns, run, generation, idx, definition, data) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -172,3 +201,18 @@ pub(super) const FORGET: &str = "DELETE FROM run WHERE row IN (SELECT top.row FR
      WHERE top.deleted_at IS NOT NULL AND top.deleted_at <= ?1 AND top.side = 0 \
      AND NOT EXISTS (SELECT 1 FROM run member INDEXED BY run_tree WHERE member.ns = top.ns AND member.root = top.id \
      AND member.root IS NOT NULL AND member.deleted_at IS NULL) LIMIT ?2)";
+
+pub(super) const SCHEDULES: &str =
+    "SELECT ns, id, revision, spec, state, next_at FROM schedule WHERE ns = ?1 ORDER BY id";
+pub(super) const SCHEDULE: &str =
+    "SELECT ns, id, revision, spec, state, next_at FROM schedule WHERE ns = ?1 AND id = ?2";
+pub(super) const SCHEDULES_DUE: &str = "SELECT s.ns, s.id, s.revision, s.spec, s.state, s.next_at \
+     FROM schedule s INDEXED BY schedule_due JOIN namespace n ON n.id = s.ns \
+     WHERE s.next_at IS NOT NULL AND s.next_at <= ?1 ORDER BY s.next_at, n.name, s.id LIMIT ?2";
+pub(super) const SCHEDULES_DUE_AFTER: &str = "SELECT s.ns, s.id, s.revision, s.spec, s.state, s.next_at \
+     FROM schedule s INDEXED BY schedule_due JOIN namespace n ON n.id = s.ns \
+     WHERE s.next_at IS NOT NULL AND s.next_at BETWEEN ?3 AND ?1 AND (s.next_at, n.name, s.id) > (?3, ?4, ?5) \
+     ORDER BY s.next_at, n.name, s.id LIMIT ?2";
+/// When the first schedule is to be looked at that is not due.
+pub(super) const SCHEDULE_NEXT: &str =
+    "SELECT min(next_at) FROM schedule INDEXED BY schedule_due WHERE next_at IS NOT NULL AND next_at > ?1";

@@ -9,6 +9,10 @@
 //! A COMMIT that fails did not happen: with a write-ahead log SQLite publishes a transaction only after its frames are
 //! written and synced, and the writer is in the same process, so no reply can be lost on the way. Hence this store never
 //! answers `Unknown`.
+//!
+//! What only says who does what (leases, claims, signs of life, timers that fired) ends with the process anyway, and whoever
+//! opens the file next does it again. A group of nothing else is not synced ([`Lasting::Process`]): the frames of a
+//! write-ahead log are in order, so the sync of any later group covers it, and nothing that was acknowledged rests on it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,8 +40,18 @@ const GROUP_MAX: usize = 4_096;
 /// must be renewed in between.
 const GUESTS_MAX: usize = 4;
 
+/// How long what a job writes must last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lasting {
+    /// As long as this process and the kernel under it: a loss of power may undo it.
+    Process,
+    /// For ever.
+    Forever,
+}
+
 /// Work for the writer: may be run again if its group is rolled back.
 trait Job: Send {
+    fn lasting(&self) -> Lasting;
     /// Whether it runs an author's statements.
     fn is_guest(&self) -> bool;
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> Result<(), StoreError>;
@@ -46,6 +60,7 @@ trait Job: Send {
 
 struct Call<T, F> {
     work: F,
+    lasting: Lasting,
     guest: bool,
     done: Option<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -56,6 +71,10 @@ where
     T: Send,
     F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send,
 {
+    fn lasting(&self) -> Lasting {
+        self.lasting
+    }
+
     fn is_guest(&self) -> bool {
         self.guest
     }
@@ -107,13 +126,13 @@ impl WriterQueue {
         }
     }
 
-    /// Runs `work` in the next group and waits until it is durable. An error means it was not applied.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// Runs `work` in the next group and waits until it lasts. An error means it was not applied.
+    pub(super) async fn run<T, F>(&self, lasting: Lasting, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.send(work, false).await
+        self.send(work, lasting, false).await
     }
 
     /// The same, for work that runs an author's statements.
@@ -122,10 +141,10 @@ impl WriterQueue {
         T: Send + 'static,
         F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.send(work, true).await
+        self.send(work, Lasting::Forever, true).await
     }
 
-    async fn send<T, F>(&self, work: F, guest: bool) -> Result<T, StoreError>
+    async fn send<T, F>(&self, work: F, lasting: Lasting, guest: bool) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnMut(&mut SqliteRows<'_>) -> Result<T, Fault> + Send + 'static,
@@ -133,7 +152,7 @@ impl WriterQueue {
         let (reply, answer) = oneshot::channel();
         let place = self.sender.reserve().await.map_err(|_| closed())?;
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        place.send(Box::new(Call { work, guest, done: None, reply }));
+        place.send(Box::new(Call { work, lasting, guest, done: None, reply }));
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 }
@@ -152,17 +171,29 @@ fn closed() -> StoreError {
 /// The connection that writes: whoever holds it is the only one.
 struct Pen {
     connection: Connection,
+    /// What the connection is set to.
+    lasting: Lasting,
     names: Names,
     clock: Clock,
 }
 
 impl Pen {
+    /// A connection comes synced.
+    fn new(connection: Connection, names: Names, clock: Clock) -> Pen {
+        Pen { connection, lasting: Lasting::Forever, names, clock }
+    }
+
     /// Runs the work in one transaction. On an error nothing is applied.
-    fn attempt<T>(&mut self, work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn attempt<T>(
+        &mut self,
+        lasting: Lasting,
+        work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         if !self.connection.is_autocommit() {
             // A disk that failed may have kept the last one from being rolled back.
             self.roll_back();
         }
+        self.set_lasting(lasting)?;
         statement(&self.connection, "BEGIN IMMEDIATE")?;
         // The clock is read after the lock is held.
         let now = self.clock.now();
@@ -183,9 +214,24 @@ impl Pen {
         work: impl FnOnce(&mut SqliteRows<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.connection.busy_timeout(Duration::ZERO).map_err(|error| store_error(&error))?;
-        let attempted = self.attempt(work);
+        let attempted = self.attempt(Lasting::Forever, work);
         self.connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| store_error(&error))?;
         attempted
+    }
+
+    /// Says whether a COMMIT waits for the disk.
+    fn set_lasting(&mut self, lasting: Lasting) -> Result<(), StoreError> {
+        if self.lasting != lasting {
+            statement(
+                &self.connection,
+                match lasting {
+                    Lasting::Process => "PRAGMA synchronous = NORMAL",
+                    Lasting::Forever => "PRAGMA synchronous = FULL",
+                },
+            )?;
+            self.lasting = lasting;
+        }
+        Ok(())
     }
 
     fn roll_back(&mut self) {
@@ -207,7 +253,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(connection: Connection, names: Names, clock: Clock) -> (Writer, WriterQueue) {
-        Writer::with(Pen { connection, names, clock })
+        Writer::with(Pen::new(connection, names, clock))
     }
 
     fn with(pen: Pen) -> (Writer, WriterQueue) {
@@ -257,7 +303,9 @@ impl Writer {
 
     fn group(&mut self, mut jobs: Vec<Box<dyn Job>>) {
         // The pen is free again before anybody is answered.
-        let ran = self.pen().attempt(|rows| jobs.iter_mut().try_for_each(|job| job.run(rows)));
+        crate::meters::group(jobs.len());
+        let lasting = jobs.iter().map(|job| job.lasting()).max().unwrap_or(Lasting::Forever);
+        let ran = self.pen().attempt(lasting, |rows| jobs.iter_mut().try_for_each(|job| job.run(rows)));
         match ran {
             Ok(()) => self.settle_all(jobs, None),
             Err(_) if jobs.len() > 1 => {
@@ -289,8 +337,38 @@ fn statement(connection: &Connection, sql: &str) -> Result<(), StoreError> {
 }
 
 #[cfg(test)]
+impl WriterQueue {
+    /// How long the last group was made to last.
+    pub(super) fn last(&self) -> Lasting {
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner).lasting
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_waits_for_the_disk_if_anything_in_its_group_must_outlive_the_machine() {
+        let (writer, queue) =
+            Writer::with(Pen::new(Connection::open_in_memory().unwrap(), Names::default(), Clock::System));
+        let read = |rows: &mut SqliteRows<'_>| -> Result<i64, Fault> {
+            rows.connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(Fault::from)
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ask = |lastings: &[Lasting]| -> Vec<i64> {
+            let calls: Vec<_> = lastings.iter().map(|lasting| queue.run(*lasting, read)).collect();
+            runtime.block_on(futures_util::future::join_all(calls)).into_iter().map(Result::unwrap).collect()
+        };
+        let (full, normal) = (2, 1);
+        #[expect(clippy::disallowed_methods, reason = "the writer has a thread of its own")]
+        std::thread::spawn(|| writer.run());
+        assert_eq!(ask(&[Lasting::Process]), [normal]);
+        assert_eq!(ask(&[Lasting::Forever]), [full]);
+        assert_eq!(ask(&[Lasting::Process]), [normal]);
+        assert_eq!(queue.here(read), Some(Ok(full)), "who writes here waits for the disk");
+        assert_eq!(queue.last(), Lasting::Forever);
+    }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "how long SQLite waits is real time")]
@@ -299,7 +377,7 @@ mod tests {
         let file = folder.path().join("t.db");
         let stranger = Connection::open(&file).unwrap();
         stranger.execute_batch("CREATE TABLE t (n INTEGER); BEGIN IMMEDIATE").unwrap();
-        let pen = Pen { connection: Connection::open(&file).unwrap(), names: Names::default(), clock: Clock::System };
+        let pen = Pen::new(Connection::open(&file).unwrap(), Names::default(), Clock::System);
         pen.connection.busy_timeout(BUSY_TIMEOUT).unwrap();
         let (_writer, queue) = Writer::with(pen);
         let write = |rows: &mut SqliteRows<'_>| rows.execute("INSERT INTO t VALUES (2)", []);
@@ -314,9 +392,9 @@ mod tests {
     fn a_transaction_that_could_not_be_rolled_back_does_not_stop_the_next_one() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (n INTEGER); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
-        let mut pen = Pen { connection, names: Names::default(), clock: Clock::System };
+        let mut pen = Pen::new(connection, Names::default(), Clock::System);
         let write = |rows: &mut SqliteRows<'_>| rows.execute("INSERT INTO t VALUES (2)", []).map_err(of_fault);
-        assert_eq!(pen.attempt(write), Ok(1));
+        assert_eq!(pen.attempt(Lasting::Forever, write), Ok(1));
         let there: i64 = pen.connection.query_row("SELECT sum(n) FROM t", [], |row| row.get(0)).unwrap();
         assert_eq!(there, 2, "what was to be rolled back is gone");
     }

@@ -56,6 +56,7 @@ pub(crate) async fn worker(port: Port, name: String) -> Played {
         let claim = ClaimTasks {
             worker: worker.clone(),
             id: ClaimId(claim),
+            namespace: None,
             queues: vec![queue()],
             names: Vec::new(),
             lease: ms(WORKER_LEASE_MS),
@@ -74,7 +75,7 @@ async fn work(port: &Port, task: &ClaimedTask) -> Played {
     let (run, key) = (task.run.clone().unwrap(), task.key.clone().unwrap());
     let name = idempotency_key(&port.stage.run(run.as_str()), 0, &key);
     let result = port.stage.ledger.borrow_mut().body(name, "worked");
-    let finished = TaskOutcome::Finished { result: result.clone().into_bytes().into() };
+    let finished = TaskOutcome::Finished { result: result.clone().into_bytes().into(), log: None };
     match (task.args.as_ref(), task.attempt) {
         // The worker is gone: nobody ever reports.
         (b"desert", 1) => Ok(()),
@@ -89,6 +90,7 @@ async fn work(port: &Port, task: &ClaimedTask) -> Played {
                 task: task.id.clone(),
                 token: task.token,
                 lease: ms(WORKER_LEASE_MS),
+                lapse: None,
                 progress: None,
             };
             let extended = port.call(|store| store.heartbeat(beat.clone())).await?;
@@ -118,7 +120,7 @@ fn result_of(task: &ClaimedTask, token: TaskToken, outcome: TaskOutcome) -> Deli
 async fn try_as_the_one_before(port: &Port, task: &ClaimedTask) {
     let Some(token) = task.token.0.checked_sub(1).filter(|token| *token > 0) else { return };
     let before = port.world().await;
-    let late = TaskOutcome::Finished { result: b"late".as_slice().into() };
+    let late = TaskOutcome::Finished { result: b"late".as_slice().into(), log: None };
     let delivered = port.bare().deliver(vec![result_of(task, TaskToken(token), late)]).await.remove(0);
     assert_eq!(delivered, Ok(Delivered::Lost), "token {token} of {} is stale", task.id);
     assert!(before == port.world().await, "a refused result of {} changed something", task.id);
@@ -128,7 +130,7 @@ async fn try_as_the_one_before(port: &Port, task: &ClaimedTask) {
 /// Fires schedules; two of them fight for every instant.
 pub(crate) async fn scheduler(port: Port) -> Played {
     loop {
-        for schedule in port.must(|store| store.due_schedules(10)).await? {
+        for schedule in port.must(|store| store.due_schedules(None, 10)).await?.schedules {
             let fire = firing(&port, &schedule);
             if port.must(|store| store.fire(fire.clone())).await? == (Fired::Early) {
                 panic!("{:?} was said to be due", schedule.id);
@@ -147,5 +149,6 @@ fn firing(port: &Port, schedule: &Schedule) -> Fire {
     let run =
         NewRun::new(port.stage.run(&format!("{}-{number}", schedule.id)), workflow, version, schedule.spec.clone());
     let next_at = (number + 1 < INSTANTS).then_some(next);
-    Fire { namespace: schedule.namespace.clone(), id: schedule.id.clone(), at, next_at, run: Some(run) }
+    let Schedule { namespace, id, revision, .. } = schedule.clone();
+    Fire { namespace, id, revision, at: Some(at), state: number.to_string().into(), next_at, run: Some(run) }
 }

@@ -2,7 +2,7 @@
 
 use outlast_core::commit::{Commit, Ending, InboxItem, Snapshot, Then};
 use outlast_core::event::Event;
-use outlast_core::id::{ClaimId, Fence, Index, LeaseId, NodeId};
+use outlast_core::id::{ClaimId, Fence, InboxId, Index, LeaseId, NodeId};
 use outlast_core::record::Record;
 use outlast_store::{
     Claim, Claimed, CommitError, Load, LoadFrom, Loaded, Pick, Rejection, Release, Resolution, Serves, StoreError,
@@ -84,15 +84,16 @@ impl Driver {
 
     /// Loads the run and goes on with it; whether it is no longer this driver's.
     async fn turns(&self, hold: &mut Hold, fresh: bool) -> Result<bool, Dead> {
+        let Loaded { generation, mut events, mut inbox, inbox_next, .. } = self.load(hold).await?;
         if !fresh {
-            let take = Take { run: hold.run.clone(), fence: hold.fence };
+            let take = Take { run: hold.run.clone(), fence: hold.fence, read: inbox_next };
             match self.port.call(|store| single(store.take(vec![take.clone()]))).await? {
-                Ok(()) => {}
+                // What came since keeps its wake.
+                Ok(_) => {}
                 Err(StoreError::Fenced { .. }) => return Ok(true),
                 Err(error) => panic!("taking a resume is refused: {error}"),
             }
         }
-        let Loaded { generation, mut events, mut inbox, .. } = self.load(hold).await?;
         hold.generation = generation;
         if journal(&events).is_over() {
             // Somebody else, who took the run over, has ended it.
@@ -270,7 +271,7 @@ async fn zombie(port: &Port, hold: &Hold, fence: Fence, next: Index) -> bool {
     commit.events.push(Event::RunCancelled { reason: None }.encode(port.stage.now()));
     commit.then = Then::Finish(Ending::Cancelled);
     let committed = port.bare().commit(vec![commit]).await.remove(0);
-    let taken = port.bare().take(vec![Take { run: run.clone(), fence }]).await.remove(0);
+    let taken = port.bare().take(vec![Take { run: run.clone(), fence, read: InboxId(0) }]).await.remove(0);
     let released = port.bare().release(vec![Release { run: run.clone(), fence, again: true }]).await.remove(0);
     matches!(committed, Err(CommitError::Fenced { .. }))
         && matches!(taken, Err(StoreError::Fenced { .. }))

@@ -272,7 +272,7 @@ fn task(turn: &mut Turn<'_>, key: Key, manner: &'static str) -> Option<What> {
     let Some(item) = answer(turn, &key, InboxKind::TaskFinished) else { return suspend() };
     turn.consume(item);
     let task = TaskId::new(item.name.clone().unwrap()).unwrap();
-    turn.say(Event::TaskFinished { key, task, result: item.payload.clone().unwrap() });
+    turn.say(Event::TaskFinished { key, task, result: item.payload.clone().unwrap(), log: None });
     None
 }
 

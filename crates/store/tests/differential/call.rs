@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunKey, ScheduleId, TxnId, Version, WorkflowName};
+use outlast_core::id::{
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunKey, ScheduleId, TaskId, TxnId, Version, WorkflowName,
+};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use outlast_store::{
-    Awaited, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Delivered, Excerpt, Filter,
-    Fire, Fired, Lease, Load, Loaded, Release, Resolution, Retention, RunView, Schedule, Store, StoreError, Swept,
-    Take, TaskExtended, TaskHeartbeat, TaskView,
+    Admitted, Awaited, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Defined, Definition,
+    DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DueCursor, DueSchedules, Excerpt, Filter, Fire,
+    Fired, Held, Lease, Load, Loaded, Outlook, Release, Resolution, Retention, RunView, Schedule, Store, StoreError,
+    Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage,
 };
 
 /// A call with all its arguments.
@@ -34,12 +37,22 @@ pub(crate) enum Call {
     Enqueue(Vec<StandaloneTask>),
     ClaimTasks(ClaimTasks),
     Heartbeat(TaskHeartbeat),
-    Tasks(Namespace, usize),
+    Task(Namespace, TaskId),
+    Tasks(TaskFilter),
+    RetryTask(Namespace, TaskId),
+    DiscardTask(Namespace, TaskId),
+    Outlook(Vec<QueueName>),
     Sweep(usize),
+    Admit(usize),
+    Held(RunKey),
+    Define(Vec<Definition>),
+    Definition(Namespace, WorkflowName, Option<Version>),
+    Definitions(DefinitionFilter),
+    ForgetDefinition(Namespace, WorkflowName, Version),
     PutSchedule(Schedule),
     RemoveSchedule(Namespace, ScheduleId),
-    Schedules(Namespace),
-    Due(usize),
+    Schedules(Namespace, Option<ScheduleId>),
+    Due(Option<DueCursor>, usize),
     Fire(Box<Fire>),
     PutNamespace(Namespace),
     Namespaces,
@@ -62,6 +75,7 @@ pub(crate) enum Reply {
     Lease(Result<Lease, StoreError>),
     Done(Result<(), StoreError>),
     AllDone(Vec<Result<(), StoreError>>),
+    Taken(Vec<Result<bool, StoreError>>),
     Created(Vec<Result<Created, StoreError>>),
     Claimed(Result<Vec<Claimed>, StoreError>),
     Keys(Result<Vec<RunKey>, StoreError>),
@@ -72,9 +86,18 @@ pub(crate) enum Reply {
     Delivered(Vec<Result<Delivered, StoreError>>),
     Tasks(Result<Vec<ClaimedTask>, StoreError>),
     Extended(Result<TaskExtended, StoreError>),
-    TaskViews(Result<Vec<TaskView>, StoreError>),
+    Task(Result<TaskDetail, StoreError>),
+    TaskPage(Result<TaskPage, StoreError>),
+    Outlook(Result<Outlook, StoreError>),
     Swept(Result<Swept, StoreError>),
+    Admitted(Result<Admitted, StoreError>),
+    Held(Result<Option<Held>, StoreError>),
+    Defined(Vec<Result<Defined, StoreError>>),
+    Definition(Result<Option<DefinitionDetail>, StoreError>),
+    Definitions(Result<DefinitionPage, StoreError>),
+    Put(Result<Option<Revision>, StoreError>),
     Schedules(Result<Vec<Schedule>, StoreError>),
+    Due(Result<DueSchedules, StoreError>),
     Fired(Result<Fired, StoreError>),
     Namespaces(Result<Vec<Namespace>, StoreError>),
     View(Result<RunView, StoreError>),
@@ -97,7 +120,7 @@ pub(crate) async fn make(store: &dyn Store, call: Call) -> Reply {
         }
         Call::Claim(claim) => Reply::Claimed(store.claim(claim).await.map_err(alike)),
         Call::Wakes(lease, limit) => Reply::Keys(store.wakes(lease, limit).await),
-        Call::Take(runs) => Reply::AllDone(store.take(runs).await),
+        Call::Take(runs) => Reply::Taken(store.take(runs).await),
         Call::Release(runs) => Reply::AllDone(store.release(runs).await),
         Call::Load(loads) => Reply::Loaded(store.load(loads).await),
         Call::Commit(commits) => Reply::Committed(store.commit(commits).await),
@@ -109,12 +132,26 @@ pub(crate) async fn make(store: &dyn Store, call: Call) -> Reply {
         Call::Enqueue(tasks) => Reply::AllDone(store.enqueue(tasks).await),
         Call::ClaimTasks(claim) => Reply::Tasks(store.claim_tasks(claim).await),
         Call::Heartbeat(beat) => Reply::Extended(store.heartbeat(beat).await),
-        Call::Tasks(namespace, limit) => Reply::TaskViews(store.tasks(namespace, limit).await),
+        Call::Task(namespace, id) => Reply::Task(store.task(namespace, id).await),
+        Call::Tasks(filter) => Reply::TaskPage(store.tasks(filter).await),
+        Call::RetryTask(namespace, id) => Reply::Done(store.retry_task(namespace, id).await),
+        Call::DiscardTask(namespace, id) => Reply::Done(store.discard_task(namespace, id).await),
+        Call::Outlook(queues) => Reply::Outlook(store.outlook(queues).await),
         Call::Sweep(limit) => Reply::Swept(store.sweep(limit).await),
-        Call::PutSchedule(schedule) => Reply::Done(store.put_schedule(schedule).await),
+        Call::Admit(limit) => Reply::Admitted(store.admit(limit).await),
+        Call::Held(run) => Reply::Held(store.held(run).await.map_err(alike)),
+        Call::Define(definitions) => Reply::Defined(store.define(definitions).await),
+        Call::Definition(namespace, workflow, version) => {
+            Reply::Definition(store.definition(namespace, workflow, version).await)
+        }
+        Call::Definitions(filter) => Reply::Definitions(store.definitions(filter).await),
+        Call::ForgetDefinition(namespace, workflow, version) => {
+            Reply::Whether(store.forget_definition(namespace, workflow, version).await)
+        }
+        Call::PutSchedule(schedule) => Reply::Put(store.put_schedule(schedule).await),
         Call::RemoveSchedule(namespace, id) => Reply::Whether(store.remove_schedule(namespace, id).await),
-        Call::Schedules(namespace) => Reply::Schedules(store.schedules(namespace).await),
-        Call::Due(limit) => Reply::Schedules(store.due_schedules(limit).await),
+        Call::Schedules(namespace, only) => Reply::Schedules(store.schedules(namespace, only).await),
+        Call::Due(after, limit) => Reply::Due(store.due_schedules(after, limit).await),
         Call::Fire(fire) => Reply::Fired(store.fire(*fire).await.map_err(alike)),
         Call::PutNamespace(namespace) => Reply::Whether(store.put_namespace(namespace).await),
         Call::Namespaces => Reply::Namespaces(store.namespaces().await),

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use outlast_core::commit::InboxItem;
-use outlast_core::id::{Generation, InboxId, Index, RunKey};
+use outlast_core::id::{Generation, InboxId, Index, Revision, RunKey};
 use outlast_core::record::Record;
 use outlast_store::{Load, LoadFrom, RunView, Store};
 
 use crate::call::{Call, Reply};
-use crate::names::{DEFINITIONS, NAMESPACES, RUNS, namespace, run_key};
+use crate::names::{DEFINITIONS, NAMESPACES, RUNS, namespace, queue, run_key, workflow};
 
 /// Whether a law holds, and if not, which was broken.
 pub(crate) type Verdict = Result<(), String>;
@@ -97,27 +97,36 @@ async fn owns_nothing_at_the_end(model: &dyn Store, now: &Seen) -> Verdict {
     ensure(idle, &view.run, || format!("it has ended and is {view:?} with {:?} (invariant 6)", now.inbox))?;
     let awaiting = model.awaiting(view.run.clone()).await.map_err(|error| error.to_string())?;
     ensure(awaiting.is_empty(), &view.run, || format!("it has ended and awaits {awaiting:?} (invariant 6)"))?;
-    let tasks = model.tasks(view.run.namespace.clone(), 1000).await.map_err(|error| error.to_string())?;
-    let mine = tasks.into_iter().find(|task| task.run.as_ref() == Some(&view.run.id));
+    let tasks = model.tasks(every_task(view.run.namespace.clone())).await.map_err(|error| error.to_string())?;
+    let mine = tasks.tasks.into_iter().find(|task| task.run.as_ref() == Some(&view.run.id));
     ensure(mine.is_none(), &view.run, || format!("it has ended and owns {mine:?} (invariant 6)"))
+}
+
+fn every_task(namespace: outlast_core::id::Namespace) -> outlast_store::TaskFilter {
+    outlast_store::TaskFilter { limit: 1000, ..outlast_store::TaskFilter::all(namespace) }
 }
 
 /// Every question there is, to compare the whole observable state.
 pub(crate) async fn questions(model: &dyn Store, leases: &[outlast_core::id::LeaseId]) -> Vec<Call> {
-    let mut questions = vec![Call::Namespaces, Call::Sweep(0), Call::Due(100)];
+    let mut questions = vec![Call::Namespaces, Call::Sweep(0), Call::Admit(0), Call::Due(None, 100)];
+    questions.push(Call::Definitions(outlast_store::DefinitionFilter::since(Revision(0))));
+    questions.extend((0..3).map(|number| Call::Outlook(vec![queue(number)])));
+    questions.push(Call::Outlook((0..3).map(queue).collect()));
     questions.extend(leases.iter().map(|lease| Call::Wakes(*lease, 100)));
     for ns in 0..NAMESPACES.len() as u8 {
         let filter = outlast_store::Filter { limit: 2, ..outlast_store::Filter::all(namespace(ns)) };
         questions.extend([
             Call::List(filter),
             Call::Count(namespace(ns)),
-            Call::Tasks(namespace(ns), 100),
-            Call::Schedules(namespace(ns)),
+            Call::Tasks(every_task(namespace(ns))),
+            Call::Schedules(namespace(ns), None),
         ]);
+        questions.extend((0..2).map(|of| Call::Definition(namespace(ns), workflow(of), None)));
     }
     for run in universe() {
         let generations = model.get(run.clone()).await.map_or(0, |view| view.generation.0);
         questions.extend([Call::Get(run.clone()), Call::Awaiting(run.clone()), Call::Attributes(run.clone())]);
+        questions.push(Call::Held(run.clone()));
         let load = |from| Load { run: run.clone(), from };
         let snapshots = DEFINITIONS.map(|definition| LoadFrom::Snapshot { definition: definition.into() });
         questions.push(Call::Load([LoadFrom::Index(Index(0))].into_iter().chain(snapshots).map(load).collect()));

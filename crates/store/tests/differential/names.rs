@@ -10,6 +10,7 @@ use outlast_core::id::{
 };
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
+use outlast_store::{Definition, Style, TaskFilter, TaskState};
 
 use crate::ops::Run;
 
@@ -75,12 +76,37 @@ pub(crate) fn version(number: u8) -> Version {
     Version::new(format!("{number}")).unwrap()
 }
 
+/// Of a namespace, a workflow and a version, with a text of its own or one that is not.
+pub(crate) fn definition((ns, of, number, other): (u8, u8, u8, u8)) -> Definition {
+    Definition {
+        namespace: namespace(ns),
+        workflow: workflow(of),
+        version: version(number),
+        style: if number == 2 { Style::Flow } else { Style::Script },
+        file: format!("file-{other}"),
+        text: Bytes::from(vec![number, other]),
+    }
+}
+
 pub(crate) fn signal_name(number: u8) -> SignalName {
     SignalName::new(["go", "Go"][usize::from(number)]).unwrap()
 }
 
 pub(crate) fn task_name(number: u8) -> TaskName {
     TaskName::new(format!("do-{number}")).unwrap()
+}
+
+/// A filter that asks for what its bits say.
+pub(crate) fn task_filter(ns: u8, bits: u8, limit: usize) -> TaskFilter {
+    let set = |bit: u8| bits & (1 << bit) != 0;
+    TaskFilter {
+        state: set(0).then_some([TaskState::Dead, TaskState::Ready]).into_iter().flatten().collect(),
+        queue: set(1).then(|| queue(0)),
+        name: set(2).then(|| task_name(0)),
+        after: set(3).then(|| task_id(0)),
+        limit,
+        ..TaskFilter::all(namespace(ns))
+    }
 }
 
 pub(crate) fn queue(number: u8) -> QueueName {

@@ -41,7 +41,8 @@ pub(crate) enum Op {
         lease: u8,
         limit: usize,
     },
-    Take(Run, Skew),
+    /// Under which fence, and how far its inbox was read.
+    Take(Run, Skew, Skew),
     Release(Run, Skew, bool),
     Load(Vec<(Run, Option<u64>)>),
     Commit(Vec<CommitSpec>),
@@ -58,6 +59,7 @@ pub(crate) enum Op {
     ClaimTasks {
         worker: u8,
         id: u8,
+        only: Option<u8>,
         queues: u8,
         name: Option<u8>,
         lease: u64,
@@ -67,18 +69,48 @@ pub(crate) enum Op {
         ns: u8,
         task: u8,
         token: Skew,
+        lapse: Option<bool>,
         progress: Option<u8>,
+    },
+    /// Asks for a task, queues it anew, or discards it.
+    Task {
+        ns: u8,
+        task: u8,
+        what: u8,
     },
     Tasks {
         ns: u8,
+        filter: u8,
         limit: usize,
     },
     Sweep {
         limit: usize,
     },
+    Admit {
+        limit: usize,
+    },
+    /// Namespace, workflow, version, text: mostly the version's own.
+    Define(Vec<(u8, u8, u8, u8)>),
+    Definition {
+        ns: u8,
+        workflow: u8,
+        version: Option<u8>,
+    },
+    Definitions {
+        ns: Option<u8>,
+        workflow: Option<u8>,
+        after: u64,
+        limit: usize,
+    },
+    ForgetDefinition {
+        ns: u8,
+        workflow: u8,
+        version: u8,
+    },
     PutSchedule {
         ns: u8,
         id: u8,
+        right: bool,
         next: Option<i64>,
     },
     RemoveSchedule {
@@ -87,9 +119,11 @@ pub(crate) enum Op {
     },
     Schedules {
         ns: u8,
+        only: Option<u8>,
     },
     Due {
         limit: usize,
+        after: u8,
     },
     Fire {
         ns: u8,
@@ -138,6 +172,19 @@ pub(crate) struct RunSpec {
     pub(crate) attribute: Option<u8>,
     pub(crate) history: usize,
     pub(crate) signals: Vec<SignalSpec>,
+    pub(crate) flow: Option<FlowSpec>,
+}
+
+/// Flow control, in few numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowSpec {
+    /// Limits, by bits: two of concurrency, one rate.
+    pub(crate) limits: u8,
+    pub(crate) max: u32,
+    pub(crate) fair: Option<(u8, u32)>,
+    pub(crate) delay: Option<u64>,
+    /// Window, singleton, singleton that replaces, debounce.
+    pub(crate) start_key: Option<(u8, u8)>,
 }
 
 #[derive(Clone, Debug)]
@@ -240,17 +287,36 @@ fn signal() -> BoxedStrategy<SignalSpec> {
         .boxed()
 }
 
+fn flow() -> BoxedStrategy<FlowSpec> {
+    let shares = weighted(0.3, (0u8..2, 1u32..3));
+    let max = prop_oneof![1 => Just(0u32), 15 => 1u32..3];
+    (0u8..8, max, shares, weighted(0.3, delay_millis()), weighted(0.8, (0u8..4, Just(0u8))))
+        .prop_map(|(limits, max, fair, delay, start_key)| FlowSpec { limits, max, fair, delay, start_key })
+        .boxed()
+}
+
+fn delay_millis() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0u64), Just(10), Just(40)]
+}
+
 fn run_spec() -> BoxedStrategy<RunSpec> {
     let identity =
         (run(), prop_oneof![4 => Just(0u8), 1 => Just(1)], 0u8..2, prop_oneof![4 => Just(0u8), 1 => Just(1)]);
     let ownership = (-2i16..3, weighted(0.4, (0u8..3, 0u8..2)), weighted(0.15, (0u8..3, 0u8..2, any::<bool>())));
-    let extras = (weighted(0.2, 0u8..2), prop_oneof![5 => Just(0usize), 1 => Just(2)], vec(signal(), 0..2));
+    let extras = (
+        weighted(0.2, 0u8..2),
+        prop_oneof![5 => Just(0usize), 1 => Just(2)],
+        vec(signal(), 0..2),
+        weighted(0.5, flow()),
+    );
     (identity, ownership, extras)
         .prop_map(|(identity, ownership, extras)| {
             let (run, workflow, version, input) = identity;
             let (priority, owner, parent) = ownership;
-            let (attribute, history, signals) = extras;
-            RunSpec { run, workflow, version, input, priority, owner, parent, attribute, history, signals }
+            let (attribute, history, signals, flow) = extras;
+            // Whoever is held back has no owner, mostly.
+            let owner = owner.filter(|(lease, _)| flow.is_none() || *lease == 2);
+            RunSpec { run, workflow, version, input, priority, owner, parent, attribute, history, signals, flow }
         })
         .boxed()
 }
@@ -353,7 +419,7 @@ fn ownership() -> BoxedStrategy<Op> {
         8 => (0u8..4, 0u8..3, limit(), weighted(0.4, (run(), any::<bool>())), weighted(0.2, (0u8..2, 0u8..2)))
             .prop_map(|(lease, id, limit, pick, serves)| Op::Claim { lease, id, limit, pick, serves }),
         1 => (0u8..4, limit()).prop_map(|(lease, limit)| Op::Wakes { lease, limit }),
-        1 => (run(), skew()).prop_map(|(run, fence)| Op::Take(run, fence)),
+        1 => (run(), skew(), skew()).prop_map(|(run, fence, read)| Op::Take(run, fence, read)),
         1 => (run(), skew(), any::<bool>()).prop_map(|(run, fence, again)| Op::Release(run, fence, again)),
         1 => run().prop_map(Op::Unpark),
         1 => vec((0u8..2, 0u8..2), 0..3).prop_map(Op::Announce),
@@ -366,23 +432,40 @@ fn ownership() -> BoxedStrategy<Op> {
 fn work() -> BoxedStrategy<Op> {
     prop_oneof![
         1 => vec((ns(), task()), 1..3).prop_map(Op::Enqueue),
-        4 => (0u8..2, 0u8..3, 1u8..4, weighted(0.2, 0u8..2), duration(), limit())
-            .prop_map(|(worker, id, queues, name, lease, limit)| Op::ClaimTasks { worker, id, queues, name, lease, limit }),
-        1 => (ns(), 0u8..4, skew(), weighted(0.5, 0u8..2))
-            .prop_map(|(ns, task, token, progress)| Op::Heartbeat { ns, task, token, progress }),
+        4 => (0u8..2, 0u8..3, weighted(0.2, ns()), 1u8..4, weighted(0.2, 0u8..2), duration(), limit())
+            .prop_map(|(worker, id, only, queues, name, lease, limit)| Op::ClaimTasks { worker, id, only, queues, name, lease, limit }),
+        1 => (ns(), 0u8..4, skew(), weighted(0.5, any::<bool>()), weighted(0.5, 0u8..2))
+            .prop_map(|(ns, task, token, lapse, progress)| Op::Heartbeat { ns, task, token, lapse, progress }),
+        5 => (ns(), 0u8..4, 0u8..4).prop_map(|(ns, task, what)| Op::Task { ns, task, what }),
         2 => limit().prop_map(|limit| Op::Sweep { limit }),
+        3 => limit().prop_map(|limit| Op::Admit { limit }),
     ]
         .boxed()
 }
 
 fn schedules() -> BoxedStrategy<Op> {
     prop_oneof![
-        4 => (ns(), 0u8..2, weighted(0.8, delay())).prop_map(|(ns, id, next)| Op::PutSchedule { ns, id, next }),
+        4 => (ns(), 0u8..2, proptest::bool::weighted(0.9), weighted(0.8, delay()))
+            .prop_map(|(ns, id, right, next)| Op::PutSchedule { ns, id, right, next }),
         1 => (ns(), 0u8..2).prop_map(|(ns, id)| Op::RemoveSchedule { ns, id }),
-        1 => ns().prop_map(|ns| Op::Schedules { ns }),
-        1 => limit().prop_map(|limit| Op::Due { limit }),
+        1 => (ns(), weighted(0.5, 0u8..2)).prop_map(|(ns, only)| Op::Schedules { ns, only }),
+        1 => (limit(), 0u8..3).prop_map(|(limit, after)| Op::Due { limit, after }),
         3 => (ns(), 0u8..2, any::<bool>(), weighted(0.8, delay()), weighted(0.7, run_spec()))
             .prop_map(|(ns, id, right, next, run)| Op::Fire { ns, id, right, next, run }),
+    ]
+    .boxed()
+}
+
+fn definitions() -> BoxedStrategy<Op> {
+    let workflow = || prop_oneof![4 => Just(0u8), 1 => Just(1)];
+    let definition = (ns(), workflow(), 0u8..3, prop_oneof![9 => Just(0u8), 1 => Just(1)]);
+    prop_oneof![
+        4 => vec(definition, 1..4).prop_map(Op::Define),
+        1 => (ns(), workflow(), weighted(0.5, 0u8..3))
+            .prop_map(|(ns, workflow, version)| Op::Definition { ns, workflow, version }),
+        1 => (weighted(0.5, ns()), weighted(0.5, 0u8..2), 0u64..4, limit())
+            .prop_map(|(ns, workflow, after, limit)| Op::Definitions { ns, workflow, after, limit }),
+        3 => (ns(), workflow(), 0u8..3).prop_map(|(ns, workflow, version)| Op::ForgetDefinition { ns, workflow, version }),
     ]
     .boxed()
 }
@@ -390,7 +473,7 @@ fn schedules() -> BoxedStrategy<Op> {
 fn questions() -> BoxedStrategy<Op> {
     prop_oneof![
         vec((run(), weighted(0.6, 0u64..4)), 1..3).prop_map(Op::Load),
-        (ns(), limit()).prop_map(|(ns, limit)| Op::Tasks { ns, limit }),
+        (ns(), 0u8..16, limit()).prop_map(|(ns, filter, limit)| Op::Tasks { ns, filter, limit }),
         run().prop_map(Op::Get),
         (ns(), 0u8..8, limit()).prop_map(|(ns, filter, limit)| Op::List { ns, filter, limit }),
         ns().prop_map(|ns| Op::Count { ns }),
@@ -431,10 +514,11 @@ pub(crate) fn op() -> BoxedStrategy<Op> {
         9 => ownership(),
         7 => vec(delivery(), 1..4).prop_map(Op::Deliver),
         5 => vec(run_spec(), 1..3).prop_map(Op::Create),
-        4 => work(),
+        5 => work(),
         3 => clock(),
         2 => questions(),
         2 => schedules(),
+        2 => definitions(),
         1 => endings(),
         1 => (1u8..3).prop_map(|ns| Op::PutNamespace { ns }),
     ]

@@ -1,22 +1,25 @@
 //! From abstract operations to calls: fences, indices and tokens are remembered from earlier answers.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use outlast_core::commit::{
-    CloseCause, ClosedWait, Commit, Control, Delivery, Ending, NewRun, NewTask, NewTimer, NewWait, Owner, Parent,
-    Signal, Snapshot, StandaloneTask, Status, TaskOutcome, Then, TimerKind, TimerRef, WaitKind,
+    Admission, Begin, Bound, CloseCause, ClosedWait, Commit, Control, Debounce, Delivery, Ending, Fair, Limit, NewRun,
+    NewTask, NewTimer, NewWait, Owner, Parent, Rate, Signal, Single, Snapshot, StandaloneTask, Status, TaskOutcome,
+    Then, TimerKind, TimerRef, WaitKind, Window,
 };
 use outlast_core::id::{
-    ClaimId, Fence, Generation, InboxId, Index, LeaseId, Namespace, NodeId, RunKey, TaskId, TaskToken, TxnId, WorkerId,
+    ClaimId, Fence, Generation, InboxId, Index, LeaseId, LimitKey, Namespace, NodeId, Revision, RunKey, ScheduleId,
+    TaskId, TaskToken, TxnId, WorkerId,
 };
 use outlast_store::{
-    Claim, ClaimTasks, Created, Excerpt, Filter, Fire, Load, LoadFrom, Pick, Release, Retention, Schedule, Serves,
-    Store, Take, TaskHeartbeat,
+    Claim, ClaimTasks, Created, DefinitionFilter, Excerpt, Filter, Fire, Lapse, Load, LoadFrom, Pick, Release,
+    Retention, Schedule, Serves, Store, Take, TaskHeartbeat,
 };
 
 use crate::call::{Call, Reply};
 use crate::names::*;
-use crate::ops::{CommitSpec, Consume, DeliverySpec, Op, Run, RunSpec, SignalSpec, Skew, TaskSpec, WaitSpec};
+use crate::ops::{CommitSpec, Consume, DeliverySpec, FlowSpec, Op, Run, RunSpec, SignalSpec, Skew, TaskSpec, WaitSpec};
 use crate::sights::Sights;
 
 fn skewed(number: u64, skew: Skew) -> u64 {
@@ -99,9 +102,11 @@ impl Memo {
             Op::Create(runs) => Call::Create(runs.iter().map(|spec| self.new_run(spec)).collect()),
             Op::Claim { lease, id, limit, pick, serves } => Call::Claim(self.claim(lease, id, limit, pick, serves)),
             Op::Wakes { lease, limit } => Call::Wakes(self.lease(lease), limit),
-            Op::Take(run, skew) => {
+            Op::Take(run, fence, read) => {
                 let run = run_key(run);
-                Call::Take(vec![Take { fence: self.fence(&run, skew), run }])
+                let load = Load { run: run.clone(), from: LoadFrom::Index(Index(0)) };
+                let next = model.load(vec![load]).await.remove(0).map_or(0, |loaded| loaded.inbox_next.0);
+                Call::Take(vec![Take { fence: self.fence(&run, fence), read: InboxId(skewed(next, read)), run }])
             }
             Op::Release(run, skew, again) => {
                 let run = run_key(run);
@@ -119,6 +124,21 @@ impl Memo {
                 let deliveries = specs.iter().map(|spec| sights.steer(self.delivery(spec)));
                 Call::Deliver(deliveries.collect())
             }
+            Op::PutSchedule { ns, id, right, next } => {
+                let revision = revision(model, &namespace(ns), &schedule_id(id)).await;
+                Call::PutSchedule(Schedule {
+                    namespace: namespace(ns),
+                    id: schedule_id(id),
+                    revision: if right { revision } else { Revision(revision.0 / 2) },
+                    spec: bytes(id),
+                    state: bytes(id + 1),
+                    next_at: next.map(|delay| at(self.clock, delay)),
+                })
+            }
+            Op::Due { limit, after } => {
+                let due = model.due_schedules(None, usize::from(after)).await.unwrap().schedules;
+                Call::Due(due.last().and_then(Schedule::cursor), limit)
+            }
             Op::Fire { ns, id, right, next, run } => self.fire(model, ns, id, right, next, run).await,
             Op::Delete(run) => Call::Delete(run_key(run)),
             Op::Retain { age, limit } => Call::Retain(Retention { age: ms(age), limit }),
@@ -130,28 +150,53 @@ impl Memo {
     fn resolve_plain(&self, op: Op) -> Call {
         match op {
             Op::Enqueue(tasks) => Call::Enqueue(tasks.iter().map(|(ns, spec)| self.standalone(*ns, spec)).collect()),
-            Op::ClaimTasks { worker, id, queues, name, lease, limit } => {
+            Op::ClaimTasks { worker, id, only, queues, name, lease, limit } => {
                 let queues = (0u8..2).filter(|queue| queues & (1 << queue) != 0).map(queue).collect();
                 let worker = WorkerId::new(format!("worker-{worker}")).unwrap();
                 let names = name.map(task_name).into_iter().collect();
-                Call::ClaimTasks(ClaimTasks { worker, id: ClaimId(id.into()), queues, names, lease: ms(lease), limit })
+                let namespace = only.map(namespace);
+                Call::ClaimTasks(ClaimTasks {
+                    worker,
+                    id: ClaimId(id.into()),
+                    namespace,
+                    queues,
+                    names,
+                    lease: ms(lease),
+                    limit,
+                })
             }
-            Op::Heartbeat { ns, task, token, progress } => {
+            Op::Heartbeat { ns, task, token, lapse, progress } => {
                 let (namespace, task, token) = self.token(ns, task, token);
                 let progress = progress.map(bytes);
-                Call::Heartbeat(TaskHeartbeat { namespace, task, token, lease: ms(50), progress })
+                let lapse = lapse.map(|timeout| if timeout { Lapse::Timeout } else { Lapse::Silence });
+                Call::Heartbeat(TaskHeartbeat { namespace, task, token, lease: ms(50), lapse, progress })
             }
-            Op::Tasks { ns, limit } => Call::Tasks(namespace(ns), limit),
+            Op::Task { ns, task, what } => {
+                let (namespace, id, _) = self.token(ns, task, Skew::Right);
+                match what {
+                    0 => Call::Task(namespace, id),
+                    1 | 2 => Call::RetryTask(namespace, id),
+                    _ => Call::DiscardTask(namespace, id),
+                }
+            }
+            Op::Tasks { ns, filter, limit } => Call::Tasks(task_filter(ns, filter, limit)),
             Op::Sweep { limit } => Call::Sweep(limit),
-            Op::PutSchedule { ns, id, next } => Call::PutSchedule(Schedule {
-                namespace: namespace(ns),
-                id: schedule_id(id),
-                spec: bytes(id),
-                next_at: next.map(|delay| at(self.clock, delay)),
+            Op::Admit { limit } => Call::Admit(limit),
+            Op::Define(definitions) => Call::Define(definitions.into_iter().map(definition).collect()),
+            Op::Definition { ns, workflow: of, version: which } => {
+                Call::Definition(namespace(ns), workflow(of), which.map(version))
+            }
+            Op::Definitions { ns, workflow: of, after, limit } => Call::Definitions(DefinitionFilter {
+                namespace: ns.map(namespace),
+                workflow: of.map(workflow),
+                after: Revision(after),
+                limit,
             }),
+            Op::ForgetDefinition { ns, workflow: of, version: which } => {
+                Call::ForgetDefinition(namespace(ns), workflow(of), version(which))
+            }
             Op::RemoveSchedule { ns, id } => Call::RemoveSchedule(namespace(ns), schedule_id(id)),
-            Op::Schedules { ns } => Call::Schedules(namespace(ns)),
-            Op::Due { limit } => Call::Due(limit),
+            Op::Schedules { ns, only } => Call::Schedules(namespace(ns), only.map(schedule_id)),
             Op::PutNamespace { ns } => Call::PutNamespace(namespace(ns)),
             Op::Load(loads) => Call::Load(loads.into_iter().map(|(run, from)| load(run, from)).collect()),
             Op::Get(run) => Call::Get(run_key(run)),
@@ -209,6 +254,7 @@ impl Memo {
             }];
         }
         new.signals = spec.signals.iter().map(signal).collect();
+        new.admission = spec.flow.map(|flow| Box::new(admission(flow)));
         new
     }
 
@@ -259,7 +305,7 @@ impl Memo {
             }
             DeliverySpec::Task { ns, task, token, outcome, at: delay } => {
                 let outcome = match outcome {
-                    0 => TaskOutcome::Finished { result: bytes(2) },
+                    0 => TaskOutcome::Finished { result: bytes(2), log: Some(bytes(1)) },
                     1 => TaskOutcome::Failed { error: bytes(1) },
                     2 => TaskOutcome::GivenBack,
                     _ => TaskOutcome::Retry { at: at(self.clock, *delay), error: bytes(0) },
@@ -279,15 +325,22 @@ impl Memo {
         next: Option<i64>,
         run: Option<RunSpec>,
     ) -> Call {
-        let due = model.due_schedules(1).await.unwrap().pop().filter(|_| right);
-        let (namespace, id, instant) = match due {
-            Some(due) => (due.namespace, due.id, due.next_at.unwrap()),
-            None => (namespace(ns), schedule_id(id), at(self.clock, 0)),
+        let due = model.due_schedules(None, 1).await.unwrap().schedules.pop().filter(|_| right);
+        let (namespace, id, revision, instant) = match due {
+            Some(due) => (due.namespace, due.id, due.revision, due.next_at),
+            // Not due, or not there, or without an instant.
+            None => {
+                let (namespace, id) = (namespace(ns), schedule_id(id));
+                let revision = revision(model, &namespace, &id).await;
+                (namespace, id, revision, next.map(|delay| at(self.clock, delay)))
+            }
         };
         Call::Fire(Box::new(Fire {
             namespace,
             id,
+            revision,
             at: instant,
+            state: bytes(ns),
             next_at: next.map(|delay| at(self.clock, delay)),
             run: run.map(|spec| self.new_run(&spec)),
         }))
@@ -420,4 +473,39 @@ fn list(ns: u8, filter: u8, limit: usize) -> Filter {
         _ => {}
     }
     list
+}
+
+/// The revision of a schedule; 0 if it is not there.
+async fn revision(model: &dyn Store, namespace: &Namespace, id: &ScheduleId) -> Revision {
+    let found = model.schedules(namespace.clone(), Some(id.clone())).await.unwrap().pop();
+    found.map_or(Revision(0), |found| found.revision)
+}
+
+/// A few keys, so that they collide; some of it makes no sense, and is refused.
+fn admission(spec: FlowSpec) -> Admission {
+    let key = |name: &str, number: u8| LimitKey::new(format!("{name}-{number}")).unwrap();
+    let concurrency = |number| Limit { key: key("k", number), bound: Bound::Concurrency { max: spec.max } };
+    let rate = Limit { key: key("k", 0), bound: Bound::Rate(Rate::new(spec.max.max(1), Duration::from_millis(40))) };
+    let all = [concurrency(0), concurrency(1), rate];
+    let picked = all.into_iter().enumerate().filter(|(at, _)| spec.limits & (1 << at) != 0);
+    let mut admission = Admission {
+        begin: spec.delay.map_or(Begin::Now, |delay| Begin::After(Duration::from_millis(delay))),
+        limits: picked.map(|(_, limit)| limit).collect(),
+        fair: spec.fair.map(|(number, weight)| Fair { key: key("f", number), weight }),
+        ..Admission::default()
+    };
+    let (wait, at_most) = (Duration::from_millis(20), Duration::from_millis(50));
+    match spec.start_key {
+        None => {}
+        Some((0, number)) => admission.window = Some(Window { key: key("s", number), window: at_most }),
+        Some((kind @ 1..=2, number)) => {
+            admission.single = Some(Single { key: key("s", number), replace: kind == 2, meta: None });
+        }
+        Some((_, number)) => {
+            admission.begin = Begin::Now;
+            admission.debounce = Some(Debounce { key: key("s", number), wait, at_most });
+        }
+    }
+    admission.fair = admission.fair.filter(|_| !admission.limits.is_empty());
+    admission
 }

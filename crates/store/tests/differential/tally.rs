@@ -8,10 +8,12 @@ use outlast_store::{CommitError, Created, Fired};
 use crate::call::{Call, Reply};
 
 /// Every answer that must occur, each many times over.
-const SOMETIMES: [&str; 50] = [
+const SOMETIMES: [&str; 65] = [
     "LeaseLapsed",
     "Created",
     "Existing",
+    "Joined",
+    "Admitted",
     "Exists",
     "UnknownNamespace",
     "Deleted",
@@ -54,11 +56,24 @@ const SOMETIMES: [&str; 50] = [
     "Task",
     "Extended",
     "TaskFenced",
+    "TaskShown",
+    "TaskRetried",
+    "TaskDiscarded",
+    "TaskNotDead",
     "TimersFired",
     "Fired",
     "Stale",
     "Fenced",
+    "New",
+    "Restored",
+    "Unchanged",
+    "DefinitionExists",
+    "DefinitionNeeded",
+    "DefinitionCurrent",
+    "DefinitionForgotten",
     "ParkedUnserved",
+    "Taken",
+    "Unread",
 ];
 
 /// How often each answer occurred.
@@ -97,13 +112,30 @@ fn names(call: &Call, reply: &Reply) -> Vec<String> {
             .map(|answer| match answer {
                 Ok(Created::Created { .. }) => "Created".to_owned(),
                 Ok(Created::Existing { .. }) => "Existing".to_owned(),
+                Ok(Created::Joined { .. }) => "Joined".to_owned(),
                 Err(refused) => error(refused),
             })
             .collect(),
         (_, Reply::Claimed(Ok(claimed))) => claimed.iter().map(|_| "Claimed".to_owned()).collect(),
+        (Call::RetryTask(..), Reply::Done(Ok(()))) => vec!["TaskRetried".to_owned()],
+        (Call::DiscardTask(..), Reply::Done(Ok(()))) => vec!["TaskDiscarded".to_owned()],
+        (_, Reply::Task(Ok(_))) => vec!["TaskShown".to_owned()],
         (_, Reply::Claimed(Err(refused)) | Reply::Lease(Err(refused)) | Reply::Done(Err(refused))) => {
             vec![error(refused)]
         }
+        (_, Reply::Taken(answers)) => answers
+            .iter()
+            .map(|answer| match answer {
+                Ok(true) => "Taken".to_owned(),
+                Ok(false) => "Unread".to_owned(),
+                Err(refused) => error(refused),
+            })
+            .collect(),
+        (_, Reply::Defined(answers)) => {
+            answers.iter().map(|answer| answer.as_ref().map_or_else(error, variant)).collect()
+        }
+        (Call::ForgetDefinition(..), Reply::Whether(Ok(true))) => vec!["DefinitionForgotten".to_owned()],
+        (Call::ForgetDefinition(..), Reply::Whether(Err(refused))) => vec![error(refused)],
         (_, Reply::AllDone(answers)) => answers.iter().filter_map(|answer| answer.as_ref().err().map(error)).collect(),
         (_, Reply::Delivered(answers)) => answers
             .iter()
@@ -119,6 +151,7 @@ fn names(call: &Call, reply: &Reply) -> Vec<String> {
         (_, Reply::Tasks(Ok(tasks))) => tasks.iter().map(|_| "Task".to_owned()).collect(),
         (_, Reply::Extended(Ok(_))) => vec!["Extended".to_owned()],
         (_, Reply::Extended(Err(refused)) | Reply::View(Err(refused))) => vec![error(refused)],
+        (_, Reply::Admitted(Ok(answer))) if answer.admitted > 0 => vec!["Admitted".to_owned()],
         (_, Reply::Swept(Ok(swept))) if swept.fired > 0 => vec!["TimersFired".to_owned()],
         (_, Reply::Fired(Ok(fired))) => vec![match fired {
             Fired::Fired { .. } => "Fired".to_owned(),

@@ -22,7 +22,7 @@ const REFUSED: &[&str] = &[
     "UPDATE event SET payload = convert_to(repeat('x', 16777217), 'UTF8')",
     "UPDATE event SET meta = convert_to(repeat('x', 16777217), 'UTF8')",
     "INSERT INTO event SELECT * FROM event",
-    "INSERT INTO inbox VALUES (1, 1, 0, 10, NULL, NULL, NULL, 0, NULL, NULL)",
+    "INSERT INTO inbox VALUES (1, 1, 0, 11, NULL, NULL, NULL, 0, NULL, NULL)",
     "INSERT INTO inbox VALUES (1, 1, -1, 0, NULL, NULL, NULL, 0, NULL, NULL)",
     "INSERT INTO inbox VALUES (1, 1, 0, 0, NULL, NULL, NULL, 0, NULL, convert_to(repeat('x', 16777217), 'UTF8'))",
     "INSERT INTO delivered VALUES (1, 1, '')",
@@ -30,11 +30,13 @@ const REFUSED: &[&str] = &[
     "INSERT INTO wait VALUES (1, 1, 'k', 3, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL)",
     "INSERT INTO timer VALUES (1, 1, '', 0, 0)",
     "INSERT INTO timer VALUES (1, 1, 'k', 4, 0)",
-    "INSERT INTO task VALUES (1, '', NULL, NULL, 't', 'q', 0, '', 0, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL)",
-    "INSERT INTO task VALUES (1, 't', NULL, NULL, 't', 'q', 0, '', 3, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL)",
-    "INSERT INTO task VALUES (1, 't', NULL, NULL, 't', 'q', 0, '', 1, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL)",
+    "INSERT INTO task VALUES (1, '', NULL, NULL, 't', 'q', 0, '', 0, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL, NULL, 0, NULL)",
+    "INSERT INTO task VALUES (1, 't', NULL, NULL, 't', 'q', 0, '', 4, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL, NULL, 0, NULL)",
+    "INSERT INTO task VALUES (1, 't', NULL, NULL, 't', 'q', 0, '', 1, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL, NULL, 0, NULL)",
+    "INSERT INTO task VALUES (1, 't', NULL, NULL, 't', 'q', 0, '', 3, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL, NULL, 0, NULL)",
+    "INSERT INTO task VALUES (1, 't', NULL, NULL, 't', 'q', 0, '', 0, 0, 0, NULL, NULL, 0, 1, false, NULL, NULL, NULL, 0, NULL)",
     "INSERT INTO attribute VALUES (1, 1, '', 'v')",
-    "INSERT INTO schedule VALUES (1, '', '', NULL)",
+    "INSERT INTO schedule VALUES (1, '', 1, '', '', NULL)",
     "INSERT INTO namespace (name) VALUES ('')",
     "INSERT INTO lease (node, until) VALUES ('', 0)",
     "INSERT INTO served VALUES ('', '1', 0)",
@@ -115,12 +117,13 @@ async fn a_task_that_cannot_be_read_does_not_hold_up_its_queue() {
     let store = schema.connect().await;
     let raw = schema.raw().await;
     let tasks = "ALTER DOMAIN text_128 DROP CONSTRAINT text_128_check; INSERT INTO task \
-                 SELECT 1, id, NULL, NULL, name, 'q', 0, '', 0, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL \
+                 SELECT 1, id, NULL, NULL, name, 'q', 0, '', 0, 0, 0, NULL, NULL, 0, NULL, false, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL \
                  FROM (VALUES ('a', ''), ('b', 't')) v (id, name)";
     raw.batch_execute(tasks).await.unwrap();
     let claim = outlast_store::ClaimTasks {
         worker: outlast_core::id::WorkerId::new("w").unwrap(),
         id: outlast_core::id::ClaimId(1),
+        namespace: None,
         queues: vec![outlast_core::id::QueueName::new("q").unwrap()],
         names: Vec::new(),
         lease: std::time::Duration::from_secs(60),

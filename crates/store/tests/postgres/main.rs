@@ -5,6 +5,8 @@
 #![expect(clippy::disallowed_methods, reason = "a test is where tasks and threads meet")]
 
 mod aborts;
+mod admission;
+mod churn;
 mod connecting;
 mod damage;
 mod hints;

@@ -120,7 +120,7 @@ pub(crate) async fn register(store: &dyn Store) -> LeaseId {
 pub(crate) async fn create_owned(store: &dyn Store, id: &str, lease: LeaseId) -> Fence {
     match store.create(vec![new_run(id, Some(lease))]).await.remove(0).unwrap() {
         Created::Created { fence, .. } => fence,
-        Created::Existing { .. } => panic!("{id} is not new"),
+        Created::Existing { .. } | Created::Joined { .. } => panic!("{id} is not new"),
     }
 }
 

@@ -17,7 +17,7 @@ fn create_here(store: &SqliteStore, id: &str, lease: LeaseId) -> Fence {
     let created = store.create_here(&[new_run(id, Some(lease))]).expect("nobody else writes").remove(0).unwrap();
     match created {
         Created::Created { fence, .. } => fence,
-        Created::Existing { .. } => panic!("{id} is not new"),
+        Created::Existing { .. } | Created::Joined { .. } => panic!("{id} is not new"),
     }
 }
 

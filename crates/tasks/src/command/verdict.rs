@@ -26,6 +26,7 @@ impl CommandTask {
         if !stderr.is_empty() {
             let (task, attempt) = (context.id(), context.attempt());
             tracing::info!(%task, attempt, name = self.name, stderr = stderr.text(), "what a command wrote to stderr");
+            context.log(stderr.text());
         }
         if !status.success() {
             return Err(self.failed(status, stderr));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::{Ctx, Handler, Outlast, Retry};
+use outlast::{Ctx, Event, Handler, Outlast, Retry};
 use outlast_tasks::{CommandTask, TaskConfig};
 use serde_json::{Value, json};
 
@@ -55,6 +55,25 @@ async fn an_exit_code_is_a_failure_that_has_the_code_and_what_was_written_to_std
     assert_eq!(error.data("exit_code"), 3);
     assert_eq!(error.data("signal"), &Value::Null);
     assert_eq!(error.data("stderr"), "first\nthe bank said no: ü\n");
+}
+
+/// Seed 002: "stderr captured to the run's log".
+#[tokio::test]
+async fn what_a_program_that_succeeds_wrote_to_stderr_is_kept_in_the_journal_of_its_run() {
+    async fn chatty(ctx: Ctx, (): ()) -> outlast::Result<Value> {
+        ctx.task("job", &()).await
+    }
+    let handler: Handler = sh("echo 'charging ü' >&2; echo '\"done\"'").into();
+    let engine = Outlast::memory().workflow("chatty", chatty).handler(handler).start().await.unwrap();
+    let run = engine.start("chatty", &()).id("c").await.unwrap();
+    assert_eq!(run.result::<Value>().await.unwrap(), "done");
+    let journal = engine.run("c").unwrap().journal().await.unwrap();
+    let kept = journal.iter().find_map(|event| match event {
+        Event::TaskFinished { log, .. } => log.clone(),
+        _ => None,
+    });
+    assert_eq!(kept.as_deref(), Some("charging ü\n"));
+    engine.shutdown().await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::{Ctx, Handler, Outlast, Retry};
 use outlast_core::id::Namespace;
 use outlast_core::limits::Limits;
-use outlast_store::{Clock, MemoryStore, Store};
+use outlast_store::{Clock, MemoryStore, Store, TaskFilter};
 use outlast_tasks::CommandTask;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -193,7 +193,7 @@ async fn what_a_program_writes_to_stderr_is_shown_while_it_runs() {
         let mut look = tokio::time::interval(Duration::from_millis(10));
         loop {
             look.tick().await;
-            let tasks = store.tasks(Namespace::default_namespace(), 1).await.unwrap();
+            let tasks = store.tasks(TaskFilter::all(Namespace::default_namespace())).await.unwrap().tasks;
             if let Some(note) = tasks.into_iter().find_map(|task| task.note) {
                 return String::from_utf8(note.to_vec()).unwrap();
             }

@@ -10,7 +10,7 @@ use outlast_core::lifecycle::{Decision, OperationView, Situation, State, Suspend
 use outlast_core::operation::{OperationKind, ancestors};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
-use outlast_store::{Awaited, RunView, StoreError};
+use outlast_store::{Awaited, Held, RunView, StoreError};
 
 use super::{Ended, Explanation, Standing, Unread, Waiting, WaitsFor};
 use crate::client::{EngineError, RunHandle};
@@ -34,7 +34,11 @@ pub(super) async fn explain(handle: &RunHandle) -> Result<Explanation, EngineErr
         Ok(journal) => (journal, damaged),
         Err(error) => (Journal::new(), Some(error.to_string())),
     };
-    let facts = Facts { view, inspected, records, journal, awaiting, inbox };
+    let held = match view.status {
+        Status::Queued => handle.engine.inner.store()?.held(handle.run.clone()).await?,
+        _ => None,
+    };
+    let facts = Facts { view, inspected, records, journal, awaiting, inbox, held };
     let operations = facts.operations();
     Ok(Explanation {
         standing: facts.standing(&operations),
@@ -60,6 +64,7 @@ struct Facts {
     journal: Journal,
     awaiting: Vec<Awaited>,
     inbox: Vec<InboxItem>,
+    held: Option<Held>,
 }
 
 impl Facts {
@@ -67,7 +72,10 @@ impl Facts {
 
     fn standing(&self, operations: &[Waiting]) -> Standing {
         match self.view.status {
-            Status::Queued => Standing::Queued { since: self.view.created_at },
+            Status::Queued => match &self.held {
+                Some(held) => Standing::Held { since: self.view.created_at, held: held.clone() },
+                None => Standing::Queued { since: self.view.created_at },
+            },
             Status::Running => self.running(),
             Status::Waiting => Standing::Suspended { reason: reason(operations) },
             Status::Paused => self.paused(),

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use outlast_core::commit::InboxKind;
+use outlast_core::commit::{Bound, InboxKind};
 use outlast_core::lifecycle::{State, SuspendReason};
 use outlast_core::operation::OperationKind;
 use outlast_core::time::Timestamp;
-use outlast_store::TaskState;
+use outlast_store::{Held, HeldLimit, LIST_PAGE_MAX, TaskState};
 
 use super::{Ended, Explanation, Standing, Unread, Waiting, WaitsFor};
 
@@ -36,6 +36,7 @@ impl fmt::Display for Standing {
                 let since = Utc(*since);
                 write!(f, "is queued since {since}: a node that has this workflow and version takes it up.")
             }
+            Standing::Held { since, held } => why_held(f, *since, held),
             Standing::DrivenHere { because: Some(rule) } => {
                 write!(f, "is running here, and its turn goes on: {}.", rule.unmet())
             }
@@ -62,6 +63,30 @@ impl fmt::Display for Standing {
             Standing::Ended { at, how } => ended(f, *at, how.as_ref()),
         }
     }
+}
+
+/// The limit that has no room, and the place in its line; or until when it is delayed.
+fn why_held(f: &mut fmt::Formatter<'_>, since: Timestamp, held: &Held) -> fmt::Result {
+    write!(f, "is held back since {}: ", Utc(since))?;
+    let Some(limit) = held.at.and_then(|at| held.limits.get(at)) else {
+        return write!(f, "it begins at {} at the earliest.", Utc(held.not_before));
+    };
+    let HeldLimit { key, bound, single, used, room_at } = limit;
+    match bound {
+        _ if *single => write!(f, "it takes the place of another run under {key:?}, which has not ended")?,
+        Bound::Concurrency { max } => write!(f, "{used} of {max} runs under {key:?}")?,
+        Bound::Rate(_) => write!(f, "the rate under {key:?} is {bound}")?,
+    }
+    if let Some(at) = room_at {
+        write!(f, ", and the next may begin at {}", Utc(*at))?;
+    }
+    let ahead = match held.ahead {
+        ahead if ahead >= LIST_PAGE_MAX => format!("more than {LIST_PAGE_MAX} are"),
+        0 => "nobody is".to_owned(),
+        1 => "1 is".to_owned(),
+        ahead => format!("{ahead} are"),
+    };
+    write!(f, "; {ahead} before it in the line.")
 }
 
 fn in_words(reason: SuspendReason) -> &'static str {
@@ -190,6 +215,7 @@ fn noun(kind: OperationKind) -> &'static str {
 fn task_words(state: Option<TaskState>) -> &'static str {
     match state {
         Some(TaskState::Ready) => "no worker has taken yet",
+        Some(TaskState::Delayed) => "is to begin later",
         Some(TaskState::Claimed) => "a worker has taken",
         Some(TaskState::Dead) => "failed for good",
         None => "has ended",
@@ -209,6 +235,7 @@ impl fmt::Display for Unread {
             InboxKind::Cancel => f.write_str("a request to cancel")?,
             InboxKind::Pause => f.write_str("a request to pause")?,
             InboxKind::Resume => f.write_str("a request to resume")?,
+            InboxKind::Intervene => f.write_str("a request to skip a node, or to begin it again")?,
         }
         match &self.key {
             Some(key) => write!(f, " for {key}"),

@@ -204,9 +204,9 @@ impl Source<'_> {
                 let (node, index, outputs) = (node.clone(), *index, outputs.iter().map(moved).collect());
                 Event::ContainerIterationCompleted { node, index, outputs }.encode(record.at)
             }
-            Event::ContainerChildCompleted { node, child, output } => {
-                let (node, child, output) = (node.clone(), child.clone(), moved(output));
-                Event::ContainerChildCompleted { node, child, output }.encode(record.at)
+            Event::ContainerChildCompleted { node, child, output: Some(output), value } => {
+                let (node, child, output, value) = (node.clone(), child.clone(), Some(moved(output)), value.clone());
+                Event::ContainerChildCompleted { node, child, output, value }.encode(record.at)
             }
             _ => record.clone(),
         })

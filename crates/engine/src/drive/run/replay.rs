@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use outlast_core::event::{Class, Event};
-use outlast_core::id::Key;
+use outlast_core::id::{Index, Key};
 use outlast_core::operation::{Location, Operation, OperationKind, Requested};
 
 use super::super::end::Outcome;
@@ -28,6 +28,10 @@ impl Run {
     /// itself. `outputs` says whether what a run returned must be the same.
     pub(crate) fn replay(&mut self, end: Option<&Event>, outputs: bool) -> Result<Stands, Stop> {
         self.started = true;
+        if self.loaded == Index(0) && matches!(end, Some(Event::RunCancelled { .. })) {
+            // It was cancelled before it was admitted: its program never began.
+            return Ok(Stands::Ended);
+        }
         let mut came_to = self.tell(&Fed::Start)?;
         while came_to.is_none() {
             let Some(index) = self.next_fact()? else { break };

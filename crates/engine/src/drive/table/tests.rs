@@ -98,3 +98,45 @@ fn what_is_completed_has_neither_a_deadline_nor_a_wait() {
     assert_eq!(table.waiting_for("go"), None);
     assert_eq!((table.infos().len(), table.pending()), (0, 0));
 }
+
+/// What is counted on the way is what a count of all operations would give.
+#[test]
+fn what_counts_for_the_end_of_a_turn_is_what_is_live() {
+    let counted = |table: &Table| {
+        let mut live: Vec<_> = table.live().map(|(_, entry)| (entry.kind, entry.state)).collect();
+        live.retain(|(kind, _)| *kind != OperationKind::Scope);
+        live.sort_unstable_by_key(|class| format!("{class:?}"));
+        live.dedup();
+        let mut views: Vec<_> = table.views().iter().map(|view| (view.kind, view.state)).collect();
+        views.sort_unstable_by_key(|class| format!("{class:?}"));
+        assert_eq!(views, live);
+        views.len()
+    };
+    let mut table = Table::default();
+    let entry = |kind| Entry {
+        kind,
+        state: State::Executing,
+        location: None,
+        deadline: None,
+        awaited: false,
+        refused: false,
+        detail: Detail::Plain,
+    };
+    for (name, kind) in [("a", OperationKind::Timer), ("b", OperationKind::Timer), ("s", OperationKind::Scope)] {
+        table.insert(key(name), entry(kind));
+        assert_eq!(counted(&table), 1);
+    }
+    // The same key again counts once.
+    table.insert(key("a"), entry(OperationKind::Task));
+    assert_eq!(counted(&table), 2);
+    for name in ["a", "b"] {
+        for transition in Transition::ALL {
+            let _ = table.try_shift(&key(name), transition);
+            counted(&table);
+        }
+        if table.is_live(&key(name)) {
+            table.shift(&key(name), Transition::Settled);
+        }
+    }
+    assert_eq!(counted(&table), 0);
+}

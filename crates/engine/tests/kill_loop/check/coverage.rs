@@ -12,13 +12,15 @@ use crate::ledger::{Entry, Note};
 pub(crate) struct Coverage(BTreeSet<&'static str>);
 
 /// Kinds of events that no workflow written as code makes.
-const OTHER_STYLES: [Kind; 11] = [
+const OTHER_STYLES: [Kind; 13] = [
     Kind::TaskScheduled,
     Kind::TaskFinished,
     Kind::TaskFailed,
     Kind::NodeStarted,
     Kind::NodeCompleted,
     Kind::NodeError,
+    Kind::NodeSkipped,
+    Kind::NodeRetried,
     Kind::ContainerIterationStarted,
     Kind::ContainerIterationCompleted,
     Kind::ContainerChildStarted,

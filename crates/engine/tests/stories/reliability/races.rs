@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 use outlast::testing::{Script, journal};
-use outlast::{Ctx, Jitter, Outlast, Retry};
+use outlast::{Ctx, Jitter, Outlast, Retry, TaskContext};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Scene, seconds};
@@ -20,10 +20,19 @@ enum Wait {
     Callback,
     Child,
     Retry,
+    Task,
 }
 
-const WAITS: [Wait; 7] =
-    [Wait::Sleep, Wait::Signal, Wait::SignalOrTimeout, Wait::Approval, Wait::Callback, Wait::Child, Wait::Retry];
+const WAITS: [Wait; 8] = [
+    Wait::Sleep,
+    Wait::Signal,
+    Wait::SignalOrTimeout,
+    Wait::Approval,
+    Wait::Callback,
+    Wait::Child,
+    Wait::Retry,
+    Wait::Task,
+];
 
 /// Waits so long, one way or the other. Nobody has to do anything for it, except for a signal or an approval.
 async fn wait(ctx: &Ctx, wait: Wait, name: &str, long: u64) -> outlast::Result<()> {
@@ -47,6 +56,7 @@ async fn wait(ctx: &Ctx, wait: Wait, name: &str, long: u64) -> outlast::Result<(
             };
             ctx.step(name, flaky).retry(retry).await
         }
+        Wait::Task => ctx.task("nap", &long).id(name).await,
     }
 }
 
@@ -75,7 +85,17 @@ fn rows_6_and_7_the_loser_of_a_race_leaves_nothing_behind_whatever_both_wait_for
     for first in WAITS {
         for second in WAITS {
             Scene::play(async |scene| {
-                let register = |engine: Outlast| engine.workflow("race", race).workflow("nap", nap);
+                let register = |engine: Outlast| {
+                    let time = scene.world.time();
+                    let task = move |_: TaskContext, long: u64| {
+                        let nap = time.sleep(seconds(long));
+                        async move {
+                            nap.await;
+                            Ok(())
+                        }
+                    };
+                    engine.workflow("race", race).workflow("nap", nap).task("nap", task)
+                };
                 let engine = scene.engine(register).await;
                 let run = engine.start("race", &(first, second)).id("a").await.unwrap();
                 let script = match first {
@@ -86,6 +106,7 @@ fn rows_6_and_7_the_loser_of_a_race_leaves_nothing_behind_whatever_both_wait_for
                 script.play(&run).await.unwrap();
                 scene.pass(seconds(120)).await;
                 let awaited = scene.awaiting("a").await;
+                assert_eq!(engine.tasks().await.unwrap().tasks, [], "{first:?} and {second:?}: no task is left");
                 assert_eq!(awaited.len(), 1, "{first:?} and {second:?}: only the sleep is left of {awaited:?}");
                 assert_eq!(run.result::<String>().await.unwrap(), "soon", "{first:?} and {second:?}");
                 assert_eq!(scene.awaiting("a").await, [], "{first:?} and {second:?}: after the end nothing is left");

@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use outlast::testing::journal;
-use outlast::{Ctx, Engine, EngineError, Status};
+use outlast::{Ctx, Engine, EngineError, Status, TaskContext};
 use outlast_store::Delivered;
 
-use crate::support::{Scene, kinds, seconds, status};
+use crate::support::{Scene, Tally, kinds, seconds, status};
 
 async fn busy(ctx: Ctx, (): ()) -> outlast::Result<String> {
     ctx.step("one", async |_| Ok(1)).await?;
@@ -53,6 +53,44 @@ fn row_12_a_signal_straight_after_the_start_waits_for_whoever_drives_the_run() {
         unable.shutdown().await;
         let able = scene.engine(|engine| engine.workflow("busy", busy)).await;
         assert_eq!(able.run("a").unwrap().result::<String>().await.unwrap(), "hello");
+    });
+}
+
+/// Row 30: a signal that has nothing to do with it starts a step again that is under way.
+#[test]
+fn row_30_signals_do_not_begin_a_step_or_a_task_again_that_is_under_way() {
+    Scene::play(async |scene| {
+        let (steps, tasks, time) = (Tally::default(), Tally::default(), scene.world.time());
+        let (counted, clock) = (steps.clone(), scene.world.time());
+        let long = move |ctx: Ctx, (): ()| {
+            let (counted, clock) = (counted.clone(), clock.clone());
+            async move {
+                let body = async |_| {
+                    counted.add();
+                    clock.sleep(seconds(100)).await;
+                    Ok(())
+                };
+                ctx.step("long", body).await?;
+                ctx.task::<()>("long", &()).await
+            }
+        };
+        let begun = tasks.clone();
+        let task = move |_: TaskContext, (): ()| {
+            begun.add();
+            let nap = time.sleep(seconds(100));
+            async move {
+                nap.await;
+                Ok(())
+            }
+        };
+        let engine = scene.engine(|engine| engine.workflow("long", long).task("long", task)).await;
+        let run = engine.start("long", &()).id("a").await.unwrap();
+        for number in 0..15 {
+            scene.pass(seconds(10)).await;
+            engine.run("a").unwrap().signal("other", &(), &number.to_string()).await.unwrap();
+        }
+        run.result::<()>().await.unwrap();
+        assert_eq!((steps.count(), tasks.count()), (1, 1));
     });
 }
 

@@ -2,6 +2,7 @@
 
 mod groups;
 mod leaves;
+mod limits;
 mod mishaps;
 mod runs;
 

@@ -9,7 +9,7 @@ use outlast_core::commit::WaitKind;
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::interpret::{Input, Outside, WORKFLOW, register};
+use crate::interpret::{Input, Outside, WORKFLOW, employ, register};
 use crate::ledger::Ledger;
 use crate::model::{Answer, Decision, Ended, Facts, Sent, Told, accepts};
 use crate::tree::{Tree, grow, needs};
@@ -37,8 +37,8 @@ pub(super) fn play(seed: u64, tree: &Tree, also: Also) -> (Ended, Facts) {
     let world = World::seeded(seed).programs(programs);
     world.block_on(async {
         let ledger = Ledger::new();
-        let engine =
-            register(world.engine(), Outside::new(Arc::clone(&ledger), world.time(), None)).start().await.unwrap();
+        let outside = Outside::new(Arc::clone(&ledger), world.time(), None);
+        let engine = register(employ(world.engine(), outside.clone()), outside).start().await.unwrap();
         let run = engine.start(WORKFLOW, &Input { tree: tree.clone() }).id(RUN).await.unwrap();
         let mut clients = Clients { chance: Chance::new(seed), ledger, told: Told::default(), sent: 0 };
         clients.send_early(&run, tree).await;
@@ -203,7 +203,7 @@ fn what_a_run_comes_to_that_is_asked_to_stop_is_accepted() {
 
 #[test]
 fn what_a_run_comes_to_that_is_ended_is_accepted() {
-    let [.., terminated] = check(2_000..2_060, Also::Terminate);
+    let [.., terminated] = check(2_000..2_120, Also::Terminate);
     assert!(terminated > 20, "{terminated}");
 }
 

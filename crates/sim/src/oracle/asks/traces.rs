@@ -5,6 +5,7 @@ use outlast_core::id::RunKey;
 use outlast_store::invariants::RunState;
 
 use super::is_json;
+use crate::case::{is_guest, schedule_of};
 use crate::ledger::{Ask, Asked};
 use crate::oracle::{Evidence, is_beside};
 use crate::violation::Findings;
@@ -33,7 +34,9 @@ fn beginning(evidence: &Evidence, run: &RunKey, state: &RunState, findings: &mut
     let started = asked(evidence, run)
         .any(|ask| matches!(ask.asked, Asked::Start | Asked::StartOther | Asked::Signal { with_start: true, .. }));
     let forked = evidence.asks.iter().any(|ask| matches!(&ask.asked, Asked::Fork { to, .. } if to == run.id.as_str()));
-    findings.ensure(2, started || forked || state.view.parent.is_some(), || format!("nobody asked for {run}"));
+    let scheduled = evidence.almanac.has_started(run) || !evidence.ordered && schedule_of(run.id.as_str()).is_some();
+    findings
+        .ensure(2, started || forked || scheduled || state.view.parent.is_some(), || format!("nobody asked for {run}"));
 }
 
 /// A decision, or an answer, is one that somebody gave.
@@ -71,7 +74,12 @@ fn stop(
     (generation, event): (usize, &Event),
     findings: &mut Findings,
 ) {
-    let ordered = evidence.told_to_stop.contains(run);
+    let makes_way = evidence.almanac.makes_way(run) || !evidence.ordered && schedule_of(run.id.as_str()).is_some();
+    let guest = evidence.lobby.get(run);
+    let replaced = guest.is_some_and(|visit| visit.replaced) || !evidence.ordered && is_guest(run.id.as_str());
+    let mut ordered = evidence.told_to_stop.get(run).copied().unwrap_or_default();
+    ordered.asked |= makes_way || replaced;
+    ordered.ended |= makes_way || replaced;
     let requests = || {
         let events =
             state.journals.get(generation).into_iter().flatten().filter_map(|record| Event::decode(record).ok());
@@ -80,16 +88,20 @@ fn stop(
     match event {
         Event::CancelRequested { .. } => {
             let wanted = asked(evidence, run).any(|ask| ask.asked == Asked::Cancel && ask.is_possible());
-            findings.ensure(13, wanted || ordered, || format!("{run} was told to stop by nobody"));
+            findings.ensure(13, wanted || ordered.asked, || format!("{run} was told to stop by nobody"));
             findings.ensure(9, requests() == 1, || format!("{run} was told to stop {} times", requests()));
         }
         Event::RunCancelled { .. } => {
-            findings.ensure(16, requests() == 1, || format!("{run} is cancelled, and was never told to stop"));
+            // One that was held back ends without a word, if somebody wanted that.
+            let wanted = asked(evidence, run).any(|ask| ask.asked == Asked::Cancel && ask.is_possible());
+            let unbegun = state.events().len() == 1 && (guest.is_some() || is_guest(run.id.as_str()));
+            let told = requests() == 1 || unbegun && (wanted || ordered.asked || ordered.ended);
+            findings.ensure(16, told, || format!("{run} is cancelled, and was never told to stop"));
         }
         Event::RunTerminated { .. } => {
             // One that is answered with an error may have happened all the same.
             let wanted = asked(evidence, run).any(|ask| ask.asked == Asked::Terminate);
-            findings.ensure(13, wanted || ordered, || format!("{run} was terminated by nobody"));
+            findings.ensure(13, wanted || ordered.ended, || format!("{run} was terminated by nobody"));
         }
         _ => {}
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_core::commit::Status;
-use outlast_core::id::{LeaseId, RunKey};
+use outlast_core::id::{LeaseId, RunId, RunKey};
 
 use super::story::{Story, key};
-use crate::cluster::beside;
+use crate::cluster::{NEIGHBOUR, beside};
 use crate::oracle::{Evidence, Scene};
 use crate::violation::Findings;
 
@@ -26,6 +26,21 @@ fn a_run_beside_everything_that_did_something_is_reported() {
     moved("whole").judge(&Scene::default(), &mut findings);
     let said = findings.violations.iter().find(|broken| broken.text.contains("is beside everything that happens"));
     assert!(said.is_some_and(|broken| broken.invariant == 20), "{:?}", findings.violations);
+}
+
+#[test]
+fn a_neighbour_that_does_not_come_to_its_end_is_reported() {
+    let judged = |is_end: bool| -> Vec<String> {
+        let mut evidence = moved("held");
+        let (_, world) = &mut evidence.worlds[0];
+        let state = world.runs.remove(&RunKey::new(beside(), key("held").id)).unwrap();
+        world.runs.insert(RunKey::new(beside(), RunId::new(NEIGHBOUR).unwrap()), state);
+        let mut findings = Findings::default();
+        evidence.judge(&Scene { is_end, ..Scene::default() }, &mut findings);
+        findings.violations.into_iter().filter(|broken| broken.invariant == 20).map(|broken| broken.text).collect()
+    };
+    let said = judged(true);
+    assert!(said.iter().any(|said| said.contains("is beside everything that happens")), "{said:?}");
 }
 
 fn at_rest(tamper: impl FnOnce(&mut Evidence)) -> Vec<String> {

@@ -10,7 +10,7 @@ use outlast_store::MemoryStore;
 
 use crate::chance::Chance;
 use crate::generate::grow;
-use crate::interpret::{Input, Outside, WORKFLOW, register};
+use crate::interpret::{Input, Outside, WORKFLOW, employ, register};
 use crate::ledger::{Asked, Ledger, Told};
 use crate::oracle::{Scene, examine};
 use crate::violation::Findings;
@@ -25,7 +25,10 @@ fn play(seed: u64) -> Findings {
     let store = Arc::new(MemoryStore::new(world.clock(), Limits::default()));
     let watch = Watch::new(store.clone(), world.clock());
     let ledger = Ledger::new();
-    let register = |engine: Outlast, ledger: Arc<Ledger>| register(engine, Outside::new(ledger, world.time(), None));
+    let register = |engine: Outlast, ledger: Arc<Ledger>| {
+        let outside = Outside::new(ledger, world.time(), None);
+        register(employ(engine, outside.clone()), outside)
+    };
     let checker = register(Outlast::memory(), Ledger::new()).checker();
     world.block_on(async {
         let client = world.process(watch.of("client"));

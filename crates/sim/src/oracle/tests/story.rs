@@ -9,17 +9,22 @@ use outlast::{Checker, ClosePolicy, Ctx, Engine, Error, Outlast, Result, Retry, 
 use outlast_core::commit::{Delivery, WaitKind};
 use outlast_core::id::{DeliveryId, Key, Namespace, RunId, RunKey};
 use outlast_core::limits::Limits;
-use outlast_store::{Delivered, MemoryStore, Store};
+use outlast_store::{Delivered, MemoryStore, Retention, Store, TaskState};
 use serde_json::{Value, json};
 
+use crate::interpret::{Order, Outside, employ, enqueue};
 use crate::ledger::{Asked, Body, Ledger, Policy, Told};
 use crate::oracle::{Evidence, Scene, examine};
+use crate::tree::{Errand, Work};
 use crate::violation::Findings;
 use crate::watch::Watch;
 
 pub(crate) const NAP: Duration = Duration::from_secs(5);
 /// How long the flaky step waits.
 pub(crate) const DELAY: Duration = Duration::from_millis(500);
+
+/// How far clocks are apart.
+pub(crate) const SLACK: Duration = Duration::from_millis(10);
 
 pub(crate) fn key(id: &str) -> RunKey {
     RunKey::new(Namespace::default_namespace(), RunId::new(id).unwrap())
@@ -89,6 +94,11 @@ async fn family(ctx: Ctx, (): ()) -> Result<()> {
     ctx.child::<()>("patient", &()).id("below").await
 }
 
+/// Has somebody else do something.
+async fn busy(ctx: Ctx, (): ()) -> Result<Value> {
+    ctx.task("errand", &Order { work: Work { attempts: 1, takes: Some(0), ..Work::default() } }).await
+}
+
 async fn drowsy(ctx: Ctx, (): ()) -> Result<()> {
     ctx.sleep(Duration::from_secs(100_000_000)).await
 }
@@ -101,6 +111,7 @@ pub(crate) fn register(engine: Outlast, ledger: &Arc<Ledger>) -> Outlast {
         .workflow("patient", patient)
         .workflow("family", family)
         .workflow("drowsy", drowsy)
+        .workflow("busy", busy)
 }
 
 /// A client.
@@ -169,6 +180,7 @@ impl Story {
         let ledger = Ledger::new();
         let checker = register(world.engine(), &Ledger::new()).checker();
         let engine = register(world.engine_on(watch.of("p1")), &ledger.of("p1"));
+        let engine = employ(engine, Outside::new(ledger.of("p1"), world.time(), None));
         world.block_on(async {
             let engine = engine.start().await.unwrap();
             let client = Client { engine: &engine, ledger: &ledger, store: watch.of("client") };
@@ -178,8 +190,8 @@ impl Story {
     }
 
     pub(crate) fn examine(&self) -> Findings {
-        let scene =
-            Scene { checker: Some(&self.checker), patience: Some(Duration::from_secs(3_600)), ..Scene::default() };
+        let (checker, patience) = (Some(&self.checker), Some(Duration::from_secs(3_600)));
+        let scene = Scene { checker, patience, slack: Some(SLACK), is_end: true, ..Scene::default() };
         self.world.block_on(examine(&*self.store, &self.watch, &self.ledger, &scene))
     }
 
@@ -189,8 +201,35 @@ impl Story {
 }
 
 impl Client<'_> {
+    /// A run that goes because it ended long ago.
+    async fn grows_old(&self, world: &World) {
+        self.start("old", "child", &1_u32).await;
+        let _ = self.engine.run("old").unwrap().result::<u32>().await;
+        world.sleep(NAP).await;
+        let retained = self.store.retain(Retention { age: NAP, limit: 100 }).await.unwrap();
+        assert_eq!(retained.runs, 1);
+    }
+
+    /// Tasks: one that is done, one that is done at the second attempt, one that is never done, two that are done alone.
+    async fn works(&self, world: &World) {
+        for (id, fails, alone) in
+            [("done", 0, false), ("late", 1, false), ("dead", 2, false), ("a", 0, true), ("b", 0, true)]
+        {
+            let work = Work { fails, attempts: 2, delay: 2_000, takes: Some(300), ..Work::default() };
+            self.ledger.queues(id);
+            enqueue(self.engine, id, &Errand { work, alone, ..Errand::default() }).await.unwrap();
+            self.ledger.queued(id);
+        }
+        while self.engine.tasks().await.unwrap().tasks.iter().any(|task| task.state != TaskState::Dead) {
+            world.sleep(NAP).await;
+        }
+    }
+
     async fn happens(&self, world: &World) {
         let run = |id: &str| self.engine.run(id).unwrap();
+        self.grows_old(world).await;
+        self.works(world).await;
+        self.start("busy", "busy", &()).await;
         self.start("whole", "whole", &1_u32).await;
         self.signal("whole", "value", 1, "s1").await;
         self.signal("whole", "value", 2, "s2").await;

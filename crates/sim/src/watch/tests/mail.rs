@@ -114,6 +114,47 @@ fn no_timer_fires_before_it_is_due() {
     });
 }
 
+#[test]
+fn a_sign_of_life_puts_silence_off_and_no_deadline() {
+    let created = |deadline: i64| Event::CallbackCreated {
+        key: key("a"),
+        callback: "a".to_owned(),
+        deadline: Some(at(deadline)),
+        heartbeat_ms: Some(100),
+    };
+    let timed_out = Event::CallbackTimedOut { key: key("a"), callback: "a".to_owned() };
+    // Created at 15, with a sign of life at 50: silence ends at 115, and then at 150.
+    let times_out = |scene: &mut Scene, deadline, beats: bool, now| {
+        scene.commit(&[created(deadline)], Then::Continue);
+        scene.0.told(at(50));
+        if beats {
+            let token = None;
+            scene.deliver(&Delivery::Heartbeat { run: run("r"), key: key("a"), token }, Delivered::Delivered);
+        }
+        let commit = scene.draft(std::slice::from_ref(&timed_out), Then::Continue);
+        scene.apply(&commit, now);
+    };
+    is_broken(10, |scene| times_out(scene, 900, false, 114));
+    holds(|scene| times_out(scene, 900, false, 115));
+    is_broken(10, |scene| times_out(scene, 900, true, 149));
+    holds(|scene| times_out(scene, 900, true, 150));
+    holds(|scene| times_out(scene, 120, true, 120));
+}
+
+#[test]
+fn a_clock_that_was_ahead_before_a_timer_began_does_not_excuse_it() {
+    let nap = Event::TimerStarted { key: key("nap"), deadline: at(500), duration_ms: Some(480) };
+    let fired = Event::TimerFired { key: key("nap") };
+    let slept = |scene: &mut Scene, before, since| {
+        scene.0.told(at(before));
+        scene.commit(std::slice::from_ref(&nap), Then::Continue);
+        scene.0.told(at(since));
+        scene.commit(std::slice::from_ref(&fired), Then::Continue);
+    };
+    is_broken(10, |scene| slept(scene, 900, 400));
+    holds(|scene| slept(scene, 20, 900));
+}
+
 fn order(to: &str) -> Delivery {
     let id = DeliveryId::new(format!("close {to}")).unwrap();
     Delivery::Control { run: run(to), control: Control::Cancel, id, meta: None, child_of: None }

@@ -95,9 +95,38 @@ fn child(scene: &mut Scene, on_close: ClosePolicy) -> Delivery {
     let new = NewRun { parent: Some(parent), ..new("kid") };
     let commit = Commit { children: vec![new], ..scene.draft(&[started], Then::Continue) };
     scene.apply(&commit, 20);
+    order(false)
+}
+
+fn order(terminate: bool) -> Delivery {
     let opener = Opener { run: run("r").id, generation: Generation(0), key: key("c") };
     let (control, id) = (Control::Cancel, DeliveryId::new("close").unwrap());
-    Delivery::Control { run: run("kid"), control, id, meta: None, child_of: Some(opener) }
+    let meta = terminate.then(|| json(r#"{"terminate":true}"#));
+    Delivery::Control { run: run("kid"), control, id, meta, child_of: Some(opener) }
+}
+
+#[test]
+fn a_child_is_asked_or_ended_as_was_said_and_ended_only_with_its_parent() {
+    let ends = |scene: &mut Scene, on_close, terminate, before: &[Event]| {
+        child(scene, on_close);
+        let (end, then) = over();
+        let events: Vec<Event> = before.iter().cloned().chain([end]).collect();
+        let commit = Commit { deliveries: vec![order(terminate)], ..scene.draft(&events, then) };
+        scene.apply(&commit, 20);
+    };
+    let cancelled = [Event::OperationCancelled { key: key("c") }];
+    is_broken(13, |scene| ends(scene, ClosePolicy::Cancel, true, &[]));
+    is_broken(13, |scene| ends(scene, ClosePolicy::Terminate, false, &[]));
+    holds(|scene| ends(scene, ClosePolicy::Terminate, true, &[]));
+    holds(|scene| ends(scene, ClosePolicy::Terminate, false, &cancelled));
+    is_broken(13, |scene| {
+        child(scene, ClosePolicy::Terminate);
+        let commit = Commit { deliveries: vec![order(true)], ..scene.draft(&cancelled, Then::Continue) };
+        scene.apply(&commit, 20);
+    });
+    let mut scene = Scene::new();
+    ends(&mut scene, ClosePolicy::Terminate, true, &[]);
+    assert_eq!(scene.0.told_to_stop[&run("kid")], Orders { asked: false, ended: true });
 }
 
 #[test]

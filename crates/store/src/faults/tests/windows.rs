@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 
 use outlast_core::commit::{Delivery, Signal};
-use outlast_core::id::{DeliveryId, SignalName};
+use outlast_core::id::{DeliveryId, InboxId, SignalName};
 
 use super::*;
 
@@ -213,7 +213,7 @@ fn wakes_are_heard_lost_or_told_again() {
         assert_eq!(store.wakes(lease, 10).await.unwrap(), []);
         store.set_wakes(Wakes::Heard);
         assert_eq!(store.wakes(lease, 10).await.unwrap(), std::slice::from_ref(&key));
-        inner.take(vec![crate::Take { run: key.clone(), fence: Fence(1) }]).await.remove(0).unwrap();
+        inner.take(vec![crate::Take { run: key.clone(), fence: Fence(1), read: InboxId(1) }]).await.remove(0).unwrap();
         assert_eq!(store.wakes(lease, 10).await.unwrap(), [], "the wake was taken");
         store.set_wakes(Wakes::Doubled);
         assert_eq!(store.wakes(lease, 10).await.unwrap(), [key]);
@@ -229,7 +229,7 @@ fn a_late_wake_is_told_the_next_time_and_never_forgotten() {
         let store = FaultStore::counting(inner.clone());
         store.set_wakes(Wakes::Late);
         assert_eq!(store.wakes(lease, 10).await.unwrap(), []);
-        inner.take(vec![crate::Take { run: key.clone(), fence: Fence(1) }]).await.remove(0).unwrap();
+        inner.take(vec![crate::Take { run: key.clone(), fence: Fence(1), read: InboxId(1) }]).await.remove(0).unwrap();
         store.set_wakes(Wakes::Heard);
         assert_eq!(store.wakes(lease, 10).await.unwrap(), [key]);
         assert_eq!(store.landed_by_kind(), BTreeMap::from([("wakes_late", 1)]));

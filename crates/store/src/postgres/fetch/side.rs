@@ -86,7 +86,7 @@ pub(super) fn all<'n>(set: &WorkingSet, needs: &'n Needs) -> impl Iterator<Item 
 }
 
 /// Things wanted of runs in namespaces that exist.
-fn wanted<'n, T, I: IntoIterator<Item = T>>(
+pub(super) fn wanted<'n, T, I: IntoIterator<Item = T>>(
     set: &WorkingSet,
     needs: &'n Needs,
     pick: impl Fn(&'n RunNeeds) -> I,
@@ -101,7 +101,7 @@ fn wanted<'n, T, I: IntoIterator<Item = T>>(
 }
 
 /// The first two parameters of every statement here.
-fn places<'n, T>(wanted: &[(i32, &'n RunKey, T)]) -> Vec<Param<'n>> {
+pub(super) fn places<'n, T>(wanted: &[(i32, &'n RunKey, T)]) -> Vec<Param<'n>> {
     let ns: Vec<i32> = wanted.iter().map(|(ns, _, _)| *ns).collect();
     let ids: Vec<&str> = wanted.iter().map(|(_, run, _)| run.id.as_str()).collect();
     vec![Box::new(ns), Box::new(ids)]
@@ -136,7 +136,7 @@ fn query<'n, T: Send + 'n, R>(
     }))
 }
 
-fn found_for<'w, 'n, T>(
+pub(super) fn found_for<'w, 'n, T>(
     wanted: &'w [(i32, &'n RunKey, T)],
     row: &Row,
 ) -> Result<Option<(&'n RunKey, &'w T)>, tokio_postgres::Error> {

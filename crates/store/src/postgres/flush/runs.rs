@@ -12,11 +12,11 @@ use crate::rows::RunRow;
 
 const INSERT: &str = "INSERT INTO run (ns, seq, id, workflow, version, status, generation, next, fence, owner, claim, \
      ready_at, priority, tries, parent, parent_generation, parent_key, parent_detached, root, created_at, finished_at, \
-     note, deleted_at, inbox_next, signals, answered, side, input) \
+     note, deleted_at, inbox_next, signals, answered, side, controlled, input) \
      SELECT * FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[], \
      $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::smallint[], $14::int[], \
      $15::text[], $16::bigint[], $17::text[], $18::boolean[], $19::text[], $20::bigint[], $21::bigint[], $22::text[], \
-     $23::bigint[], $24::bigint[], $25::int[], $26::int[], $27::boolean[], $28::bytea[])";
+     $23::bigint[], $24::bigint[], $25::int[], $26::int[], $27::boolean[], $28::boolean[], $29::bytea[])";
 
 /// What the growth of a journal changes: no index has these columns.
 const ADVANCE: &str = "UPDATE run r SET next = k.next, tries = k.tries \
@@ -25,11 +25,11 @@ const ADVANCE: &str = "UPDATE run r SET next = k.next, tries = k.tries \
 const UPDATE: &str = "UPDATE run r SET version = k.version, status = k.status, generation = k.generation, \
      next = k.next, fence = k.fence, owner = k.owner, claim = k.claim, ready_at = k.ready_at, tries = k.tries, \
      finished_at = k.finished_at, note = k.note, deleted_at = k.deleted_at, inbox_next = k.inbox_next, \
-     signals = k.signals, answered = k.answered, side = k.side \
+     signals = k.signals, answered = k.answered, side = k.side, next_place = k.next_place \
      FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
      $8::bigint[], $9::bigint[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::int[], \
-     $16::int[], $17::boolean[]) k (seq, version, status, generation, next, fence, owner, claim, ready_at, tries, \
-     finished_at, note, deleted_at, inbox_next, signals, answered, side) WHERE r.seq = k.seq";
+     $16::int[], $17::boolean[], $18::bigint[]) k (seq, version, status, generation, next, fence, owner, claim, ready_at, tries, \
+     finished_at, note, deleted_at, inbox_next, signals, answered, side, next_place) WHERE r.seq = k.seq";
 
 const INSERT_INPUTS: &str = "INSERT INTO run_input (ns, run, generation, input) \
      SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bytea[])";
@@ -100,6 +100,7 @@ fn insert<'s>(inserted: &[(Place, &'s RunRow, &'s Bytes)], steps: &mut Vec<Step<
             small(row.signals),
             small(row.answered),
             row.side,
+            row.controlled,
             &***input
         ]));
     }
@@ -123,7 +124,8 @@ fn update<'s>(updated: &[(Place, &'s RunRow)]) -> Step<'s> {
         number(row.inbox_next.0),
         small(row.signals),
         small(row.answered),
-        row.side
+        row.side,
+        row.next_place.map(|at| at.as_millis())
     ])
 }
 

@@ -2,6 +2,7 @@
 
 use outlast_core::commit::InboxItem;
 use outlast_core::id::{DeliveryId, Key, SignalName};
+use outlast_core::planted;
 use outlast_core::time::millis;
 
 use super::{Changed, arrays, chunks};
@@ -14,6 +15,8 @@ const CLEAR_TIMERS: &str = "DELETE FROM timer t USING unnest($1::int[], $2::bigi
 /// Waits of an ended run go; of an ended generation the slots of aimed signals stay.
 const CLEAR_WAITS: &str = "DELETE FROM wait w USING unnest($1::int[], $2::bigint[], $3::boolean[]) k (ns, run, whole) \
      WHERE w.ns = k.ns AND w.run = k.run AND (k.whole OR w.state <> 0)";
+const CLEAR_SLOTS: &str = "DELETE FROM wait w USING unnest($1::int[], $2::bigint[], $3::text[]) k (ns, run, key) \
+     WHERE w.ns = k.ns AND w.run = k.run AND w.key = k.key";
 /// Items of an ended run go; of an ended generation signals and controls stay.
 const CLEAR_INBOX: &str = "DELETE FROM inbox i USING unnest($1::int[], $2::bigint[], $3::boolean[]) k (ns, run, whole) \
      WHERE i.ns = k.ns AND i.run = k.run AND (k.whole OR i.kind BETWEEN 1 AND 6)";
@@ -61,6 +64,10 @@ pub(super) fn clear<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     let whole = |what: &Clear| *what == Clear::Run;
     steps.push(arrays!(CLEAR_TIMERS, cleared, |(place, _)| [place.ns, place.run]));
     steps.push(arrays!(CLEAR_WAITS, cleared, |(place, what)| [place.ns, place.run, whole(what)]));
+    let unslotted = changed.rows(|changes| &changes.unslotted);
+    if !unslotted.is_empty() {
+        steps.push(arrays!(CLEAR_SLOTS, unslotted, |(place, key)| [place.ns, place.run, key.as_str()]));
+    }
     steps.push(arrays!(CLEAR_INBOX, cleared, |(place, what)| [place.ns, place.run, whole(what)]));
     steps.push(arrays!(CLEAR_SNAPSHOTS, cleared, |(place, _)| [place.ns, place.run]));
     steps.push(arrays!(DETACH_TASKS, cleared, |(place, _)| [place.run]));
@@ -86,7 +93,7 @@ pub(super) fn write<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
 
 fn inbox<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
     let removed = changed.rows(|changes| &changes.removed);
-    if !removed.is_empty() {
+    if !removed.is_empty() && !planted!("postgres-inbox-item-kept") {
         steps.push(arrays!(DELETE_INBOX, removed, |(place, id)| [place.ns, place.run, number(id.0)]));
     }
     let pushed = changed.rows(|changes| changes.pushed.values());
@@ -151,7 +158,7 @@ fn timers<'s>(changed: &Changed<'s>, steps: &mut Vec<Step<'s>>) {
             place.run,
             row.timer.key.as_str(),
             row.timer.kind.code(),
-            row.due.as_millis()
+            row.due.as_millis() - i64::from(planted!("postgres-timer-too-early"))
         ]));
     }
 }

@@ -6,28 +6,35 @@ use super::{arrays, chunks};
 use crate::postgres::decode::{claim_number, number, small};
 use crate::postgres::session::Step;
 use crate::postgres::working_set::WorkingSet;
-use crate::rows::{TaskRow, task_state_code};
+use crate::rows::{TaskRow, lapse_code, task_state_code};
 
 const DELETE: &str = "DELETE FROM task t USING unnest($1::int[], $2::text[]) k (ns, id) \
      WHERE t.ns = k.ns AND t.id = k.id";
 
 const INSERT: &str = "INSERT INTO task (ns, id, run, key, state, attempt, token, worker, claim, available_at, until, \
-     cancelled, note, name, queue, priority, args, meta) \
+     cancelled, note, place, died_at, began, lapse, lapsed, name, queue, priority, args, meta, origin) \
      SELECT * FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::int[], $7::bigint[], \
-     $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[], $13::bytea[], $14::text[], $15::text[], \
-     $16::smallint[], $17::bytea[], $18::bytea[])";
+     $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[], $13::bytea[], $14::bigint[], $15::bigint[], \
+     $16::bigint[], $17::smallint[], $18::smallint[], $19::text[], $20::text[], $21::smallint[], $22::bytea[], $23::bytea[], \
+     $24::text[])";
 
-/// Name, queue, priority, arguments and meta never change.
+/// Name, queue, priority, arguments, meta and origin never change.
 const UPDATE: &str = "UPDATE task t SET run = k.run, key = k.key, state = k.state, attempt = k.attempt, \
      token = k.token, worker = k.worker, claim = k.claim, available_at = k.available_at, until = k.until, \
-     cancelled = k.cancelled, note = k.note \
+     cancelled = k.cancelled, note = k.note, place = k.place, died_at = k.died_at, \
+     began = k.began, lapse = k.lapse, lapsed = k.lapsed \
      FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::int[], $7::bigint[], $8::text[], \
-     $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[], $13::bytea[]) k (ns, id, run, key, state, attempt, \
-     token, worker, claim, available_at, until, cancelled, note) WHERE t.ns = k.ns AND t.id = k.id";
+     $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[], $13::bytea[], $14::bigint[], $15::bigint[], \
+     $16::bigint[], $17::smallint[], $18::smallint[]) \
+     k (ns, id, run, key, state, attempt, token, worker, claim, available_at, until, cancelled, note, place, died_at, began, lapse, lapsed) WHERE t.ns = k.ns AND t.id = k.id";
 
-const PUT_SCHEDULES: &str = "INSERT INTO schedule (ns, id, spec, next_at) \
-     SELECT * FROM unnest($1::int[], $2::text[], $3::bytea[], $4::bigint[]) \
-     ON CONFLICT (ns, id) DO UPDATE SET spec = excluded.spec, next_at = excluded.next_at";
+/// One that another transaction put meanwhile is a unique key taken: then all is decided again.
+const INSERT_SCHEDULES: &str = "INSERT INTO schedule (ns, id, revision, spec, state, next_at) \
+     SELECT * FROM unnest($1::int[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[])";
+const UPDATE_SCHEDULES: &str = "UPDATE schedule s \
+     SET revision = k.revision, spec = k.spec, state = k.state, next_at = k.next_at \
+     FROM unnest($1::int[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[]) \
+     k (ns, id, revision, spec, state, next_at) WHERE s.ns = k.ns AND s.id = k.id";
 
 pub(super) fn write<'s>(set: &'s WorkingSet, steps: &mut Vec<Step<'s>>) {
     let (mut deleted, mut inserted, mut updated) = (Vec::new(), Vec::new(), Vec::new());
@@ -67,11 +74,17 @@ fn insert<'s>(rows: &[(i32, &'s TaskRow)]) -> Step<'s> {
         task.until.map(|at| at.as_millis()),
         task.cancelled,
         task.note.as_deref(),
+        task.place.as_millis(),
+        task.died_at.map(|at| at.as_millis()),
+        task.began.map(|at| at.as_millis()),
+        task.lapse.map(lapse_code),
+        task.lapsed.map(lapse_code),
         task.name.as_str(),
         task.queue.as_str(),
         task.priority,
         &*task.args,
-        task.meta.as_deref()
+        task.meta.as_deref(),
+        task.origin.as_ref().map(RunId::as_str)
     ])
 }
 
@@ -89,7 +102,12 @@ fn update<'s>(rows: &[(i32, &'s TaskRow)]) -> Step<'s> {
         task.available_at.as_millis(),
         task.until.map(|at| at.as_millis()),
         task.cancelled,
-        task.note.as_deref()
+        task.note.as_deref(),
+        task.place.as_millis(),
+        task.died_at.map(|at| at.as_millis()),
+        task.began.map(|at| at.as_millis()),
+        task.lapse.map(lapse_code),
+        task.lapsed.map(lapse_code)
     ])
 }
 
@@ -106,19 +124,29 @@ fn number_of(set: &WorkingSet, namespace: &Namespace) -> Option<i32> {
 }
 
 pub(super) fn schedules<'s>(set: &'s WorkingSet, steps: &mut Vec<Step<'s>>) {
-    let changed = set.changes.schedules.values();
-    let rows: Vec<_> = changed.filter_map(|schedule| Some((number_of(set, &schedule.namespace)?, schedule))).collect();
-    for rows in chunks(&rows, |(_, schedule)| schedule.spec.len()) {
-        steps.push(arrays!(PUT_SCHEDULES, rows, |(ns, schedule)| [
-            *ns,
-            schedule.id.as_str(),
-            &*schedule.spec,
-            schedule.next_at.map(|at| at.as_millis())
-        ]));
+    let changed = set.changes.schedules.iter();
+    let placed = changed.filter_map(|(name, schedule)| Some((name, number_of(set, &schedule.namespace)?, schedule)));
+    let is_there = |name| matches!(set.facts.schedules.get(name), Some(Ok(Some(_))));
+    let (old, new): (Vec<_>, Vec<_>) = placed.partition(|(name, ..)| is_there(*name));
+    for (sql, rows) in [(UPDATE_SCHEDULES, old), (INSERT_SCHEDULES, new)] {
+        for rows in chunks(&rows, |(.., schedule)| schedule.spec.len() + schedule.state.len()) {
+            steps.push(arrays!(sql, rows, |(_, ns, schedule)| [
+                *ns,
+                schedule.id.as_str(),
+                number(schedule.revision.0),
+                &*schedule.spec,
+                &*schedule.state,
+                schedule.next_at.map(|at| at.as_millis())
+            ]));
+        }
     }
 }
 
 #[cfg(test)]
-pub(super) fn statements() -> [(&'static str, &'static str, &'static [&'static str]); 2] {
-    [("flush: delete tasks", DELETE, &["task_pkey"]), ("flush: update tasks", UPDATE, &["task_pkey"])]
+pub(super) fn statements() -> [(&'static str, &'static str, &'static [&'static str]); 3] {
+    [
+        ("flush: delete tasks", DELETE, &["task_pkey"]),
+        ("flush: update tasks", UPDATE, &["task_pkey"]),
+        ("flush: update schedules", UPDATE_SCHEDULES, &["schedule_pkey"]),
+    ]
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use outlast_core::id::{Fence, Index, Key, RunKey, TxnId};
+use outlast_core::planted;
 use outlast_core::record::Record;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -42,6 +43,15 @@ pub(in super::super) const ADVANCE: &str = "WITH moved AS (UPDATE run r SET next
 /// The same for one run, as it is when a single run steps along: without arrays the server has less to do.
 pub(in super::super) const ADVANCE_ONE: &str = "WITH moved AS (UPDATE run SET next = $4::bigint + 1, tries = 0 \
      WHERE ns = $1::int AND id = $2::text AND deleted_at IS NULL AND owner IS NOT NULL AND fence = $3::bigint \
+     AND next = $4::bigint AND status + 0 = 1 AND workflow <> '' AND version <> '' RETURNING ns, seq, generation), \
+     written AS (INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
+     SELECT ns, seq, generation, $4::bigint, $5::int, $6::int, $7::text, $8::bigint, $9::bytea, $10::bytea FROM moved), \
+     noted AS (INSERT INTO txn (id, applied) SELECT $11::uuid, true FROM moved) \
+     SELECT 1::bigint, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM moved";
+
+/// A bug that can be planted: whoever has the run, at whatever fence.
+const ADVANCE_UNFENCED: &str = "WITH moved AS (UPDATE run SET next = $4::bigint + 1, tries = 0 \
+     WHERE ns = $1::int AND id = $2::text AND deleted_at IS NULL AND owner IS NOT NULL AND $3::bigint >= 0 \
      AND next = $4::bigint AND status + 0 = 1 AND workflow <> '' AND version <> '' RETURNING ns, seq, generation), \
      written AS (INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
      SELECT ns, seq, generation, $4::bigint, $5::int, $6::int, $7::text, $8::bigint, $9::bytea, $10::bytea FROM moved), \
@@ -104,7 +114,8 @@ async fn send(
     // No namespace has the number 0: a run in one that does not exist is not found.
     let ns: Vec<i32> = items.iter().map(|item| core.namespaces.id(&item.run.namespace).unwrap_or(0)).collect();
     if let ([item], [ns]) = (items.as_slice(), ns.as_slice()) {
-        let mut answers = session.send(&[Step::new(ADVANCE_ONE, one(item, *ns, txn))]).await?;
+        let sql = if planted!("postgres-advance-unfenced") { ADVANCE_UNFENCED } else { ADVANCE_ONE };
+        let mut answers = session.send(&[Step::new(sql, one(item, *ns, txn))]).await?;
         return Ok((vec![0], answers.pop().unwrap_or_else(|| Ok(Vec::new()))));
     }
     let mut order: Vec<usize> = (0..items.len()).collect();

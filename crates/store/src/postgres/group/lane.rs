@@ -30,6 +30,7 @@ pub(in super::super) const INSERT_TXN: &str = "INSERT INTO txn (id, applied) VAL
 pub(super) async fn run(core: Arc<Core>, line: Arc<Line>) {
     while let Some(jobs) = next_group(&line).await {
         let taken = jobs.len();
+        crate::meters::group(taken);
         // A panic must not take the lane along: its callers get no answer, the next ones do.
         let _ = AssertUnwindSafe(commit_group(&core, jobs)).catch_unwind().await;
         line.taken.fetch_sub(taken, Ordering::Relaxed);

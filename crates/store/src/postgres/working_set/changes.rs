@@ -10,7 +10,7 @@ use outlast_core::id::{
 use outlast_core::record::Record;
 
 use crate::api::Schedule;
-use crate::rows::{Clear, RunRow, TaskRow, TimerRow, WaitRow, WaitState};
+use crate::rows::{Clear, HeldRow, RunRow, StartKey, StartKeyRow, TaskRow, TimerRow, WaitRow, WaitState};
 
 /// What changed.
 #[derive(Debug, Default)]
@@ -19,6 +19,7 @@ pub(in super::super) struct Changes {
     /// None: removed.
     pub(in super::super) tasks: BTreeMap<(Namespace, TaskId), Option<TaskRow>>,
     pub(in super::super) schedules: BTreeMap<(Namespace, ScheduleId), Schedule>,
+    pub(in super::super) start_keys: BTreeMap<StartKey, StartKeyRow>,
     pub(in super::super) seqs_used: usize,
 }
 
@@ -35,11 +36,21 @@ pub(in super::super) struct RunChanges {
     pub(in super::super) removed: BTreeSet<InboxId>,
     pub(in super::super) delivered: BTreeSet<DeliveryId>,
     pub(in super::super) waits: BTreeMap<Key, WaitRow>,
+    /// Waits that were changed and then cleared with their generation. As stored they may be slots, which would stay.
+    pub(in super::super) unslotted: BTreeSet<Key>,
     /// None: removed.
     pub(in super::super) timers: BTreeMap<TimerRef, Option<TimerRow>>,
     pub(in super::super) snapshot: Option<(Generation, Snapshot)>,
     /// None: removed.
     pub(in super::super) attributes: BTreeMap<AttributeName, Option<String>>,
+    /// None: removed.
+    pub(in super::super) held: Option<Option<HeldRow>>,
+    /// It is to be looked at again.
+    pub(in super::super) reheld: bool,
+    /// It gave back what it had of flow control.
+    pub(in super::super) left: bool,
+    /// The input of its first generation, where that is another now.
+    pub(in super::super) replaced: Option<Bytes>,
 }
 
 impl Changes {
@@ -62,7 +73,10 @@ impl RunChanges {
     pub(super) fn clear(&mut self, what: Clear) {
         let stays = |keeps: bool| what == Clear::Generation && keeps;
         self.timers.clear();
-        self.waits.retain(|_, wait| stays(wait.state == WaitState::Slotted));
+        let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.waits).into_iter().partition(|(_, wait)| stays(wait.state == WaitState::Slotted));
+        self.waits = kept;
+        self.unslotted.extend(gone.into_keys());
         self.pushed.retain(|_, item| stays(item.kind.outlives_generation()));
         self.snapshot = None;
         if self.cleared != Some(Clear::Run) {

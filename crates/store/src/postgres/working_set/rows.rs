@@ -19,7 +19,7 @@ use crate::rows::{Clear, Fault, InboxHead, Rows, RunRow, TaskRow, TimerRow, Wait
 
 impl WorkingSet {
     /// Nothing of the run is in the database: it is new.
-    fn is_new(&self, run: &RunKey) -> bool {
+    pub(super) fn is_new(&self, run: &RunKey) -> bool {
         self.run_changes(run).is_some_and(|changes| changes.created.is_some())
     }
 
@@ -135,7 +135,8 @@ impl Rows for WorkingSet {
 
     fn input(&mut self, run: &RunRow, generation: Generation) -> Result<Bytes, Fault> {
         if let Some(changes) = self.run_changes(&run.key) {
-            let changed = changes.created.as_ref().filter(|_| generation == Generation(0));
+            let first = changes.replaced.as_ref().or(changes.created.as_ref());
+            let changed = first.filter(|_| generation == Generation(0));
             if let Some(input) = changed.or_else(|| changes.inputs.get(&generation)) {
                 return Ok(input.clone());
             }
@@ -246,6 +247,9 @@ impl Rows for WorkingSet {
     fn wait(&mut self, run: &RunRow, key: &Key) -> Result<Option<WaitRow>, Fault> {
         if let Some(wait) = self.run_changes(&run.key).and_then(|changes| changes.waits.get(key)) {
             return Ok(Some(wait.clone()));
+        }
+        if self.run_changes(&run.key).is_some_and(|changes| changes.unslotted.contains(key)) {
+            return Ok(None);
         }
         let generation_over = self.cleared(&run.key) == Some(Clear::Generation);
         let Ok(facts) = self.clearable_facts(&run.key) else { return Ok(None) };

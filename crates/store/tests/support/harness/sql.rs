@@ -33,6 +33,9 @@ impl Dialect {
             RawWrite::SecondEvent { run } => {
                 format!("INSERT INTO event SELECT * FROM event WHERE idx = 0 AND {};", self.of(run))
             }
+            RawWrite::EmptyDefinition => "UPDATE definition SET workflow = '';".to_owned(),
+            RawWrite::OversizeDefinition => format!("UPDATE definition SET text = {};", self.oversize),
+            RawWrite::UnknownStyle => "UPDATE definition SET style = 9;".to_owned(),
             RawWrite::CorruptRun { run } => {
                 format!("{} UPDATE run SET version = '' WHERE {};", unchecked("run", "version"), self.is(run))
             }

@@ -1,0 +1,340 @@
+//! The worker protocol: how a worker that is not part of this process gets tasks and says what came of them.
+//!
+//! No code of the engine runs beside such an attempt, so nothing here can stop it. Instead its claim never lasts longer than
+//! the attempt may take, nor longer than its handler may be silent; when it lapses, the attempt is over, and whoever claims from the queue
+//! next decides by the task's policy what becomes of the task. That decision is the same as for handlers in this process.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use outlast_core::commit::{Delivery, TaskOutcome};
+use outlast_core::failure::Failure;
+use outlast_core::id::{ClaimId, QueueName, RunId, TaskId, TaskName, WorkerId};
+use outlast_core::limits::CLAIM_BATCH_MAX;
+use outlast_core::time::Timestamp;
+use outlast_store::{ClaimTasks, ClaimedTask, Delivered, Lapse, Store, StoreError, TaskExtended};
+use serde::Serialize;
+
+use super::{EngineError, encode};
+use crate::driver::{AGAIN_FIRST, pause};
+use crate::engine::{Engine, Inner};
+use crate::meters;
+use crate::worker::{About, Begun, Judge, TaskPolicy, Ticket, begin, idempotency_key, resume};
+
+/// How long a worker may say that it may be silent.
+const LEASES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
+/// How often what came of an attempt is told to a store that does not answer.
+const TRIES_MAX: u32 = 8;
+
+/// A request for tasks to do. See [`Engine::claim_tasks`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// Who asks: a name that no other worker of the namespace has.
+    pub worker: String,
+    /// Names the claim: another number for each, and the same one again if the answer was lost. Then it is given the same tasks.
+    pub id: u64,
+    /// From these queues.
+    pub queues: Vec<String>,
+    /// The tasks this worker can do.
+    pub names: Vec<String>,
+    /// Where it runs, for people who ask who works.
+    pub host: Option<String>,
+    /// At most so many, and never more than 256.
+    pub limit: usize,
+    /// How long the worker may be silent before its tasks are given to others: from a second to an hour.
+    pub lease: Duration,
+}
+
+/// A task to do, in one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskOffer {
+    /// To be shown with everything that is said about this attempt. Whoever has it can end the attempt.
+    pub token: String,
+    /// Which task.
+    pub id: TaskId,
+    /// Which handler.
+    pub name: TaskName,
+    /// From which queue.
+    pub queue: QueueName,
+    /// The run that waits for it, if one does.
+    pub run: Option<RunId>,
+    /// What the handler gets, as JSON.
+    pub args: Bytes,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// The same for all attempts at this task, and for no other.
+    pub idempotency_key: String,
+    /// The task is somebody else's from this instant on, unless a sign of life comes before.
+    pub until: Timestamp,
+    /// The attempt is over at this instant, whatever comes.
+    pub deadline: Option<Timestamp>,
+    /// How long the handler may be silent.
+    pub silence: Option<Duration>,
+    /// The store's time when it answered.
+    pub now: Timestamp,
+}
+
+impl Engine {
+    /// Hands tasks of the engine's namespace to a worker that is not part of this process, for instance behind an HTTP call. It
+    /// does each, gives signs of life with [`Engine::heartbeat_task`], and ends it with [`Engine::complete_task`],
+    /// [`Engine::fail_task`] or [`Engine::give_back_task`], always with the offer's token.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use outlast::{ClaimRequest, Ctx, Outlast};
+    /// # async fn order(ctx: Ctx, n: u32) -> outlast::Result<u32> { ctx.task("double", &n).await }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), outlast::EngineError> {
+    /// let engine = Outlast::memory().workflow("order", order).start().await?;
+    /// let run = engine.start("order", &21).id("order-1").await?;
+    ///
+    /// let claim = |id| ClaimRequest {
+    ///     worker: "mill-1".to_owned(),
+    ///     id,
+    ///     queues: vec!["default".to_owned()],
+    ///     names: vec!["double".to_owned()],
+    ///     host: Some("mill.example.org".to_owned()),
+    ///     limit: 1,
+    ///     lease: Duration::from_secs(30),
+    /// };
+    /// let mut id = 1;
+    /// let offer = loop {
+    ///     if let Some(offer) = engine.claim_tasks(claim(id)).await?.pop() {
+    ///         break offer;
+    ///     }
+    ///     id += 1;
+    /// #   tokio::task::yield_now().await;
+    /// };
+    /// let number: u32 = serde_json::from_slice(&offer.args).unwrap();
+    /// engine.complete_task(&offer.token, &(2 * number)).await?;
+    /// assert_eq!(run.result::<u32>().await?, 42);
+    /// # engine.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn claim_tasks(&self, request: ClaimRequest) -> Result<Vec<TaskOffer>, EngineError> {
+        let inner = &self.inner;
+        let about = About {
+            host: request.host.clone(),
+            queues: request.queues.clone(),
+            tasks: request.names.clone(),
+            tasks_max: request.limit as u64,
+            lease_ms: None,
+        };
+        let claim = claim_of(inner, request)?;
+        let (worker, lease) = (claim.worker.clone(), claim.lease);
+        let store = inner.store()?;
+        let (now, who) = (inner.time.host().elapsed(), (&inner.namespace, &worker));
+        inner.seen.note(&*store, now, lease, who, Some(about)).await;
+        let asked = inner.time.asked();
+        let claimed = store.claim_tasks(claim).await?;
+        let Some(first) = claimed.first() else { return Ok(Vec::new()) };
+        inner.time.observe(asked, first.now);
+        meters::tasks_claimed(claimed.len());
+        let (mut begun, mut over) = (Vec::new(), Vec::new());
+        for task in claimed {
+            match begin(&task, &inner.limits, task.now) {
+                Begun::Over(outcome) => over.push((which(&task), outcome)),
+                Begun::Attempt(policy) => begun.push((Ticket::new(&task, worker.clone(), &policy, lease), task)),
+            }
+        }
+        let offers = join_all(begun.into_iter().map(|(ticket, task)| offer(inner, &*store, ticket, task))).await;
+        if !over.is_empty() {
+            // If it is not told, the task is judged again when this claim lapses.
+            tell(inner, over).await?;
+        }
+        let offers: Vec<TaskOffer> = offers.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        if let Some(until) = offers.iter().map(|offer| offer.until).min() {
+            expect(inner, until);
+        }
+        Ok(offers)
+    }
+
+    /// A sign of life, with something to be shown while the task runs if there is something. It says how long the task stays
+    /// the worker's from now on, and whether nobody wants it any more: then stop, and give it back.
+    pub async fn heartbeat_task(
+        &self,
+        token: &str,
+        progress: Option<&serde_json::Value>,
+    ) -> Result<TaskExtended, EngineError> {
+        let ticket = self.ticket(token)?;
+        let progress = progress.map(encode).transpose()?;
+        let lost = || EngineError::TaskLost(ticket.task.clone());
+        let span = ticket.span(self.inner.time.now()).ok_or_else(lost)?;
+        let store = self.inner.store()?;
+        let (now, who) = (self.inner.time.host().elapsed(), (&ticket.namespace, &ticket.worker));
+        self.inner.seen.note(&*store, now, ticket.lease(), who, None).await;
+        match store.heartbeat(ticket.beat(span, progress)).await {
+            Ok(extended) => Ok(extended),
+            Err(StoreError::TaskFenced(_) | StoreError::UnknownTask(_)) => Err(lost()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The attempt succeeded, with this result. If a run waits for the task, it is woken with it. When this returns, it is durable.
+    ///
+    /// [`EngineError::TaskLost`] says that the attempt was over: it took too long, somebody else has the task, it is not wanted any
+    /// more, or this was said before. Nothing was changed, and there is nothing more to do.
+    pub async fn complete_task(&self, token: &str, result: &(impl Serialize + ?Sized)) -> Result<(), EngineError> {
+        self.end_attempt(token, Ok(encode(result)?)).await.map(drop)
+    }
+
+    /// The attempt failed. By the task's policy it is tried again, at the instant that is returned, or has failed for good: then
+    /// there is none, and if a run waits for it, it is woken with the failure.
+    pub async fn fail_task(&self, token: &str, failure: Failure) -> Result<Option<Timestamp>, EngineError> {
+        self.end_attempt(token, Err(failure)).await
+    }
+
+    /// The attempt was not made: others may have the task at once, and it does not count.
+    pub async fn give_back_task(&self, token: &str) -> Result<(), EngineError> {
+        let ticket = self.ticket(token)?;
+        tell_one(&self.inner, &ticket, TaskOutcome::GivenBack).await
+    }
+
+    async fn end_attempt(&self, token: &str, result: Result<Bytes, Failure>) -> Result<Option<Timestamp>, EngineError> {
+        let (ticket, inner) = (self.ticket(token)?, &self.inner);
+        let now = inner.time.now();
+        let late = ticket.span(now).is_none();
+        // What is stored with the task says what becomes of a failure. A result needs none of it.
+        let policy = if late || result.is_err() { policy_of(inner, &ticket).await? } else { TaskPolicy::default() };
+        let judge = Judge { task: &ticket.task, attempt: ticket.attempt, policy, limits: &inner.limits, now };
+        if late {
+            tell_one(inner, &ticket, judge.lapsed(Lapse::Timeout)).await?;
+            return Err(EngineError::TaskLost(ticket.task.clone()));
+        }
+        let outcome = judge.ended(result, None);
+        let again = match &outcome {
+            TaskOutcome::Retry { at, .. } => Some(*at),
+            TaskOutcome::Finished { .. } | TaskOutcome::Failed { .. } | TaskOutcome::GivenBack => None,
+        };
+        tell_one(inner, &ticket, outcome).await?;
+        Ok(again)
+    }
+
+    fn ticket(&self, token: &str) -> Result<Ticket, EngineError> {
+        let ticket = Ticket::open(&self.inner.secret, token);
+        ticket.filter(|ticket| ticket.namespace == self.inner.namespace).ok_or_else(|| {
+            EngineError::Invalid(
+                "this is no token of a task of this namespace; show the one that came with it".to_owned(),
+            )
+        })
+    }
+}
+
+fn claim_of(inner: &Inner, request: ClaimRequest) -> Result<ClaimTasks, EngineError> {
+    let ClaimRequest { worker, id, queues, names, host: _, limit, lease } = request;
+    if names.is_empty() || queues.is_empty() {
+        let message = "a worker must say which tasks it can do, and from which queues";
+        return Err(EngineError::Invalid(message.to_owned()));
+    }
+    if let Some(name) = names.iter().find(|name| resume::is_reserved(name)) {
+        return Err(EngineError::Invalid(resume::refusal(name)));
+    }
+    Ok(ClaimTasks {
+        worker: WorkerId::new(worker)?,
+        id: ClaimId(id),
+        namespace: Some(inner.namespace.clone()),
+        queues: queues.into_iter().map(QueueName::new).collect::<Result<_, _>>()?,
+        names: names.into_iter().map(TaskName::new).collect::<Result<_, _>>()?,
+        lease: lease.clamp(LEASES.0, LEASES.1),
+        limit: limit.min(CLAIM_BATCH_MAX),
+    })
+}
+
+/// None if the task is not to be done after all. If the store does not answer, the worker asks again under the same id.
+async fn offer(
+    inner: &Inner,
+    store: &dyn Store,
+    ticket: Ticket,
+    task: ClaimedTask,
+) -> Result<Option<TaskOffer>, EngineError> {
+    let mut until = task.until;
+    let Some(span) = ticket.span(task.now) else { return Ok(None) };
+    if span.lapse.is_some() {
+        match store.heartbeat(ticket.beat(span, None)).await {
+            Ok(extended) if !extended.cancelled => until = extended.until,
+            // Taken back, or gone, in between.
+            Ok(_) | Err(StoreError::TaskFenced(_) | StoreError::UnknownTask(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(TaskOffer {
+        token: ticket.seal(&inner.secret),
+        idempotency_key: idempotency_key(&task.namespace, &task.id),
+        until,
+        deadline: ticket.deadline(),
+        silence: ticket.silence(),
+        now: task.now,
+        id: task.id,
+        name: task.name,
+        queue: task.queue,
+        run: task.run,
+        args: task.args,
+        attempt: task.attempt,
+    }))
+}
+
+/// Handlers here may be those who take what lapses.
+fn expect(inner: &Inner, until: Timestamp) {
+    if inner.board.task_due_at().is_none_or(|due| due > until) {
+        inner.board.task_due(until);
+    }
+}
+
+async fn policy_of(inner: &Inner, ticket: &Ticket) -> Result<TaskPolicy, EngineError> {
+    match inner.store()?.task(ticket.namespace.clone(), ticket.task.clone()).await {
+        Ok(detail) => Ok(TaskPolicy::decode(detail.meta.as_deref())),
+        Err(StoreError::UnknownTask(task)) => Err(EngineError::TaskLost(task)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Which attempt something is said about.
+type Which = (outlast_core::id::Namespace, TaskId, outlast_core::id::TaskToken);
+
+fn which(task: &ClaimedTask) -> Which {
+    (task.namespace.clone(), task.id.clone(), task.token)
+}
+
+async fn tell_one(inner: &Inner, ticket: &Ticket, outcome: TaskOutcome) -> Result<(), EngineError> {
+    let about = (ticket.namespace.clone(), ticket.task.clone(), ticket.token());
+    match tell(inner, vec![(about, outcome)]).await?.pop() {
+        Some(true) => Ok(()),
+        Some(false) | None => Err(EngineError::TaskLost(ticket.task.clone())),
+    }
+}
+
+/// Says what came of attempts, until the store answers; whether each was still the worker's to say. One whose answer was lost may
+/// have been, and is told that it was not: that harms nobody, and the other way round would.
+async fn tell(inner: &Inner, said: Vec<(Which, TaskOutcome)>) -> Result<Vec<bool>, EngineError> {
+    let outcomes: Vec<TaskOutcome> = said.iter().map(|(_, outcome)| outcome.clone()).collect();
+    let deliver = |((namespace, task, token), outcome)| Delivery::Task { namespace, task, token, outcome };
+    let deliveries: Vec<Delivery> = said.into_iter().map(deliver).collect();
+    let (mut wait, mut tries) = (AGAIN_FIRST, 1);
+    let answers = loop {
+        let answers = inner.store()?.deliver(deliveries.clone()).await;
+        // Runs may have been woken, whatever was answered.
+        inner.board.somebody_woken();
+        let unheard = answers.iter().any(|answer| answer.as_ref().is_err_and(StoreError::is_retryable));
+        if !unheard || tries == TRIES_MAX {
+            break answers;
+        }
+        tries += 1;
+        pause(&inner.time, &mut wait).await;
+    };
+    let mut counted = Vec::with_capacity(answers.len());
+    for (answer, outcome) in answers.into_iter().zip(outcomes) {
+        let counts = answer? == Delivered::Delivered;
+        counted.push(counts);
+        if counts {
+            meters::task_ended(&outcome);
+        }
+        match outcome {
+            TaskOutcome::Retry { at, .. } => inner.board.task_due(at),
+            TaskOutcome::GivenBack => inner.board.somebody_has_tasks(),
+            TaskOutcome::Finished { .. } | TaskOutcome::Failed { .. } => {}
+        }
+    }
+    Ok(counted)
+}

@@ -1,0 +1,126 @@
+//! What operators do to nodes, and forks at a node.
+
+use outlast::{Delivered, Event, Status};
+use serde_json::{Value, json};
+
+use super::{lines, tell};
+use crate::support::{journal, seconds, status};
+
+/// Users' wish 22: an approval inside a branch of a loop holds the branch, and a skipped one does not park the flow.
+#[test]
+fn a_skipped_approval_in_a_branch_of_a_loop_lets_the_flow_go_on_and_is_recorded() {
+    let text = r#"
+flow: story
+nodes:
+  - id: each
+    type: foreach
+    items: [1, 2]
+    body:
+      - id: i
+        type: if
+        condition: "${item > 0}"
+        then: [{ id: ok, type: approve, title: "Item ${item}?" }, { id: go, type: task, task: echo, with: "${ok?.by ?? 'nobody'}" }]
+result: "${each.iterations.map(one => one.outputs.i.go)}"
+"#;
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(3600)).await;
+        assert_eq!(status(&engine, "a").await, Status::Waiting, "the branch is held");
+        let position = run.position().await.unwrap();
+        let stack: Vec<&str> = position.container_stack.iter().map(|frame| frame.node.as_str()).collect();
+        assert_eq!(stack, ["each", "i"]);
+        let skip = || run.skip_node("each/0/i/0/ok").by("eve").reason("late").id("1");
+        assert_eq!(skip().await.unwrap(), Delivered::Delivered);
+        scene.pass(seconds(1)).await;
+        assert_eq!(skip().await.unwrap(), Delivered::Duplicate, "the same request again");
+        let again = run.skip_node("each/0/i/0/ok").await.unwrap_err().to_string();
+        assert!(again.contains("each/0/i/0/ok"), "{again}");
+        let told = journal(&engine, "a").await;
+        let skipped = told.iter().find_map(|event| match event {
+            Event::NodeSkipped { by, reason, .. } => Some((by.clone(), reason.clone())),
+            _ => None,
+        });
+        assert_eq!(skipped, Some((Some("eve".to_owned()), Some("late".to_owned()))));
+        run.approve("each/1/i/0/ok", true).by("ada").await.unwrap();
+        assert_eq!(run.result::<Value>().await.unwrap(), json!(["nobody", "ada"]));
+    });
+}
+
+#[test]
+fn a_node_that_waits_begins_again_with_a_key_of_its_own() {
+    let text = "flow: story\nnodes: [{ id: w, type: wait, signal: s }, { id: x, type: task, task: echo, with: \"${w}\" }]\nresult: \"${x}\"";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        assert!(run.retry_node("x").await.unwrap_err().to_string().contains("has not begun"));
+        assert!(run.retry_node("nobody").await.is_err());
+        run.retry_node("w").by("eve").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.signal("s", &5, "1").await.unwrap();
+        assert_eq!(run.result::<Value>().await.unwrap(), json!(5));
+        let expected = [
+            "NODE_STARTED w",
+            "SIGNAL_AWAITED w",
+            "NODE_RETRIED w",
+            "OPERATION_CANCELLED w",
+            "SIGNAL_AWAITED w#2",
+            "SIGNAL_RESOLVED w#2",
+            "NODE_COMPLETED w#2",
+            "NODE_STARTED x",
+            "TASK_SCHEDULED x",
+            "TASK_FINISHED x",
+            "NODE_COMPLETED x",
+            "RUN_FINISHED",
+        ];
+        assert_eq!(lines(&journal(&engine, "a").await), expected);
+    });
+}
+
+#[test]
+fn what_is_skipped_while_a_run_is_paused_never_begins() {
+    let text = "flow: story\nnodes: [{ id: n, type: sleep, for: 5s }, { id: x, type: task, task: fail, with: 1 }]";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.pause("look").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.skip_node("x").await.unwrap();
+        scene.pass(seconds(10)).await;
+        assert_eq!(status(&engine, "a").await, Status::Paused, "a request about a node does not end the pause");
+        run.resume().await.unwrap();
+        assert_eq!(run.result::<Value>().await.unwrap(), json!({ "n": null }));
+        let told = lines(&journal(&engine, "a").await);
+        assert!(!told.contains(&"TASK_SCHEDULED x".to_owned()), "{told:?}");
+    });
+}
+
+#[test]
+fn a_fork_begins_at_a_nested_iteration() {
+    let text = r#"
+flow: story
+nodes:
+  - id: rows
+    type: foreach
+    items: [1, 2]
+    body:
+      - id: cells
+        type: foreach
+        items: [10, 20]
+        as: cell
+        body: [{ id: t, type: task, task: echo, with: "${item * cell}" }]
+result: "${rows.iterations.map(row => row.outputs.cells.iterations.map(cell => cell.outputs.t))}"
+"#;
+    tell(text, async |_, engine| {
+        let expected = json!([[10, 20], [20, 40]]);
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        assert_eq!(run.result::<Value>().await.unwrap(), expected);
+        let run = engine.run("a").unwrap();
+        for (node, id) in [("rows/1/cells/1", "b"), ("rows/0/cells/1/t", "c"), ("rows", "d")] {
+            let fork = run.fork_at_node(node).await.unwrap().id(id).await.unwrap();
+            assert_eq!(fork.run.result::<Value>().await.unwrap(), expected, "{node}");
+        }
+        let kept = journal(&engine, "b").await;
+        assert_eq!(lines(&kept[..3]), lines(&journal(&engine, "a").await[..3]));
+        assert!(run.fork_at_node("rows/7").await.is_err());
+    });
+}

@@ -1,0 +1,134 @@
+//! Pauses in the middle of containers, messages, and where a run stands meanwhile.
+
+use outlast::{EngineError, Event, Status, TaskContext};
+use serde_json::{Value, json};
+
+use super::{lines, numbers, tell};
+use crate::support::{Scene, Tally, journal, seconds, status};
+
+const HUNDRED: &str = r#"
+flow: story
+nodes:
+  - id: each
+    type: foreach
+    items: "${input}"
+    body:
+      - { id: a, type: task, task: work, with: "${item}" }
+      - { id: b, type: sleep, for: 10s }
+      - { id: c, type: script, script: "${[a, messages.length]}" }
+result: "${each.iterations.map(one => one.outputs.c)}"
+"#;
+
+/// Each item takes 10 s: so after 475 s item 47 sleeps, and its task is done.
+#[test]
+fn a_pause_in_item_47_of_100_begins_nothing_and_the_resume_goes_on_there_with_a_message() {
+    Scene::play_scripts(async |scene| {
+        let done = Tally::default();
+        let counted = done.clone();
+        let work = move |_: TaskContext, n: u32| {
+            counted.add();
+            async move { Ok(n) }
+        };
+        let engine = scene.engine(|engine| engine.task("work", work).flow("story.flow.yaml", HUNDRED)).await;
+        let run = engine.start("story", &numbers(100)).id("a").await.unwrap();
+        scene.pass(seconds(475)).await;
+        run.pause("lunch").await.unwrap();
+        scene.pass(seconds(60)).await;
+        assert_eq!(status(&engine, "a").await, Status::Paused);
+        let position = run.position().await.unwrap();
+        assert_eq!(position.pause_reason.as_deref(), Some("lunch"));
+        let frame = &position.container_stack[0];
+        assert_eq!((frame.iteration_index, frame.child_index), (47, 1));
+        assert_eq!((frame.total_iterations, frame.completed_count), (Some(100), 47));
+        assert_eq!(frame.partial_child_outputs, [("a".to_owned(), json!(47))].into_iter().collect());
+        assert_eq!(frame.current_item, Some(json!(47)));
+        assert_eq!(done.count(), 48, "nothing new began");
+        run.resume_with("go").await.unwrap();
+        let output = run.result::<Value>().await.unwrap();
+        assert_eq!(output[46], json!([46, 0]));
+        assert_eq!(output[47], json!([47, 1]), "the message can be read");
+        assert_eq!(output[99], json!([99, 1]));
+        assert_eq!(done.count(), 100, "no child ran twice");
+    });
+}
+
+#[test]
+fn a_task_that_runs_finishes_and_is_recorded_before_the_pause_begins() {
+    let text =
+        "flow: story\nnodes: [{ id: a, type: task, task: held, with: 1 }, { id: b, type: task, task: held, with: 2 }]";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(5)).await;
+        run.pause("x").await.unwrap();
+        scene.pass(seconds(5)).await;
+        assert_eq!(status(&engine, "a").await, Status::Waiting, "nobody has done the task yet");
+        let late = scene.engine(|engine| engine.task("held", held).flow("story.flow.yaml", text)).await;
+        scene.pass(seconds(5)).await;
+        assert_eq!(status(&engine, "a").await, Status::Paused);
+        let told = lines(&journal(&engine, "a").await);
+        assert_eq!(told, ["NODE_STARTED a", "TASK_SCHEDULED a", "TASK_FINISHED a", "RUN_PAUSED"]);
+        run.resume().await.unwrap();
+        assert_eq!(run.result::<Value>().await.unwrap(), json!({ "a": 1, "b": 2 }));
+        late.shutdown().await;
+    });
+}
+
+async fn held(_: TaskContext, n: u32) -> outlast::Result<u32> {
+    Ok(n)
+}
+
+#[test]
+fn a_resume_says_what_is_wrong_and_a_pause_of_what_has_ended_changes_nothing() {
+    let text = "flow: story\nnodes: [{ id: w, type: wait, signal: s }]";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        assert_eq!(run.resume_with("go").await.unwrap_err().code(), "already_running");
+        assert_eq!(run.resume_with("").await.unwrap_err().code(), "validation_error");
+        assert_eq!(engine.run("nobody").unwrap().resume_with("go").await.unwrap_err().code(), "not_found");
+        run.pause("x").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.resume_with("go").id("1").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let again = run.resume_with("go").id("1").await.unwrap();
+        assert_eq!(again, outlast::Delivered::Duplicate);
+        let told = journal(&engine, "a").await;
+        assert_eq!(told.iter().filter(|event| matches!(event, Event::RunResumed { .. })).count(), 1);
+        run.cancel("enough").await.unwrap();
+        assert!(matches!(engine.run("a").unwrap().result::<Value>().await, Err(EngineError::Cancelled(_))));
+        assert!(run.position().await.unwrap().pending_messages.is_empty());
+        assert!(run.pause("too late").await.is_err());
+        assert_eq!(status(&engine, "a").await, Status::Cancelled);
+    });
+}
+
+/// Pauses and resumes at every second of a flow of containers: the outputs are the same, and nothing runs twice.
+#[test]
+fn a_pause_at_any_moment_of_a_nested_flow_changes_nothing() {
+    let text = r#"
+flow: story
+nodes:
+  - id: rows
+    type: foreach
+    items: [[1, 2], [3]]
+    as: row
+    body:
+      - id: cells
+        type: foreach
+        items: "${row}"
+        concurrency: 2
+        body: [{ id: n, type: sleep, for: 2s }, { id: t, type: task, task: echo, with: "${item}" }, { id: s, type: step, step: double, with: "${t}" }]
+      - { id: ok, type: wait, signal: s, timeout: 3s, on_error: continue }
+result: "${rows.iterations.map(row => row.outputs.cells.iterations.map(cell => cell.outputs.s))}"
+"#;
+    for second in 0..12 {
+        tell(text, async |scene, engine| {
+            let run = engine.start("story", &()).id("a").await.unwrap();
+            scene.pass(seconds(second)).await;
+            run.pause("x").await.ok();
+            scene.pass(seconds(1)).await;
+            run.resume_with("on").await.ok();
+            assert_eq!(run.result::<Value>().await.unwrap(), json!([[2, 4], [6]]));
+        });
+    }
+}

@@ -1,0 +1,29 @@
+//! Where in a run an event may have changed something: with a thousand iterations at once nobody wants to look at all of them.
+
+use outlast_core::event::Event;
+
+use crate::walk::Path;
+
+/// One of the flow's own nodes, and the iterations that lead from it to what an event is about.
+pub(crate) struct Focus {
+    pub(crate) node: String,
+    /// The outermost first. Those further in are all looked at.
+    pub(crate) iterations: Vec<u32>,
+}
+
+impl Focus {
+    /// None if it may be anywhere.
+    pub(crate) fn of(event: &Event) -> Option<Focus> {
+        let (key, within) = match event {
+            Event::ContainerIterationStarted { node, index, .. }
+            | Event::ContainerIterationCompleted { node, index, .. } => (node, Some(*index)),
+            Event::ContainerChildStarted { child, .. } | Event::ContainerChildCompleted { child, .. } => (child, None),
+            // They may have closed what others were decided in.
+            Event::NodeSkipped { .. } | Event::NodeRetried { .. } | Event::LoopIterate { .. } => return None,
+            other => (other.key()?, None),
+        };
+        let path = Path::parse(key)?;
+        let iterations = path.inner.iter().map(|(index, _)| *index).chain(within).collect();
+        Some(Focus { node: path.first.id.to_owned(), iterations })
+    }
+}

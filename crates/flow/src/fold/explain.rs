@@ -1,0 +1,77 @@
+//! What is wrong with a mark that was not expected.
+
+use outlast_core::event::Event;
+use outlast_core::id::Key;
+
+use crate::state::{Container, Slot, State};
+
+impl State {
+    pub(super) fn explain(&mut self, event: &Event) -> String {
+        match event {
+            Event::ContainerChildStarted { node, child, .. } | Event::ContainerChildCompleted { node, child, .. }
+                if !child.as_str().starts_with(&format!("{node}/")) =>
+            {
+                return format!("`{child}` is not a child of `{node}`");
+            }
+            Event::ContainerIterationStarted { node, index, .. } => {
+                match self.container_of(node).map(|container| (container.next, container.active.contains_key(index))) {
+                    Some((next, _)) if *index < next => {
+                        return format!("the iterations of `{node}` go back from {} to {index}", next - 1);
+                    }
+                    Some((next, _)) if *index > next => {
+                        return format!("the iterations of `{node}` skip from {next} to {index}");
+                    }
+                    Some(_) => {}
+                    None => return format!("`{node}` is not a container that is open"),
+                }
+            }
+            Event::ContainerIterationCompleted { node, index, .. } => {
+                match self.container_of(node).map(|container| container.active.contains_key(index)) {
+                    Some(true) => {}
+                    Some(false) => return format!("iteration {index} of `{node}` ended and had not begun"),
+                    None => return format!("`{node}` is not a container that is open"),
+                }
+            }
+            _ => {}
+        }
+        let found = event.key().map_or(String::new(), |key| format!(" of `{key}`"));
+        if let Some(end) = &self.end {
+            let how = if end.is_ok() { "finished" } else { "failed" };
+            return format!("the flow has {how}: nothing{found} can follow");
+        }
+        match &self.mark {
+            Some(mark) => format!("expected {}, found {}", told(mark), told(event)),
+            None => format!("nothing can be marked while the flow waits, found {}", told(event)),
+        }
+    }
+
+    fn container_of(&mut self, key: &Key) -> Option<Container> {
+        self.at(key, &mut |spot, _, _| match &spot.block.slots[spot.place] {
+            Slot::Running(entry) if entry.attempt == spot.attempt => {
+                // Only what is looked at: the rest may be large.
+                entry.container.as_ref().map(|container| Container {
+                    next: container.next,
+                    active: container.active.keys().map(|index| (*index, Default::default())).collect(),
+                    ..Container::default()
+                })
+            }
+            Slot::Running(_) | Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped => None,
+        })
+        .flatten()
+    }
+}
+
+/// An event, in a few words.
+fn told(event: &Event) -> String {
+    let place = match event {
+        Event::ContainerIterationStarted { index, .. } | Event::ContainerIterationCompleted { index, .. } => {
+            format!(" {index}")
+        }
+        Event::ContainerChildStarted { child, .. } | Event::ContainerChildCompleted { child, .. } => {
+            format!(" `{child}`")
+        }
+        _ => String::new(),
+    };
+    let key = event.key().map_or(String::new(), |key| format!(" of `{key}`"));
+    format!("{}{place}{key}", event.kind())
+}

@@ -1,0 +1,283 @@
+//! Marks: what a flow says about itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use outlast_core::event::Event;
+use outlast_core::failure::{Failure, code};
+use outlast_core::id::{Index, Key};
+use outlast_core::operation::again;
+use serde_json::{Value as Json, json};
+
+use super::State;
+use crate::decide::{close, round};
+use crate::enter::{admits, came_to_something, enter};
+use crate::model::{Collect, ContainerNode, NodeKind, OnError, Rule};
+use crate::scope::{Scope, World};
+use crate::state::{Block, Container, Outcome, Saved, Slot};
+use crate::walk::{Path, Spot};
+
+impl State {
+    /// A mark must be the one that was decided: so nothing is ever out of its place.
+    pub(super) fn take_mark(&mut self, index: Index, event: &Event) -> Result<(), String> {
+        if !self.mark.as_ref().is_some_and(|mark| is_same(mark, event)) {
+            return Err(self.explain(event));
+        }
+        self.mark = None;
+        let done = match event {
+            Event::NodeStarted { node, input, .. } => self.begin(node, input.as_ref()),
+            Event::ContainerChildStarted { child, .. } => self.begin(child, None),
+            Event::NodeCompleted { node, output } => self.complete(index, node, Some(output)),
+            Event::ContainerChildCompleted { child, value, .. } => self.complete(index, child, value.as_ref()),
+            Event::NodeError { node, error } => self.fail(node, error),
+            Event::NodeSkipped { node, .. } => self.pass(node),
+            Event::ContainerIterationStarted { node, index, .. } => self.begin_iteration(node, *index),
+            Event::ContainerIterationCompleted { node, index, .. } => self.complete_iteration(node, *index),
+            Event::LoopIterate { .. } => self.go_around(),
+            _ => None,
+        };
+        // A mark that was decided is about something that is there.
+        done.ok_or_else(|| "there is no such node".to_owned())
+    }
+
+    /// Whether the node is one of the flow's own.
+    fn top_place(&self, node: &Key) -> Option<usize> {
+        let path = Path::parse(node)?;
+        path.inner.is_empty().then(|| self.flow.inner.body.place(path.first.id)).flatten()
+    }
+
+    fn begin(&mut self, node: &Key, input: Option<&Bytes>) -> Option<()> {
+        self.saved.unread = 0;
+        let given: Option<Arc<Json>> = input.and_then(|input| serde_json::from_slice(input).ok()).map(Arc::new);
+        let top = self.top_place(node);
+        let flow = self.flow.clone();
+        let edges = top.map_or(&[][..], |place| &flow.inner.edges[place]);
+        self.at(node, &mut |spot, asking, _| {
+            let Spot { world, around, turn, body, block, place, .. } = spot;
+            let is_taken: Vec<bool> = block.slots.iter().map(came_to_something).collect();
+            let Block { slots, outputs, previous, errors, .. } = block;
+            let scope = Scope { world, around, body, outputs, previous, errors, turn };
+            let at = &body.nodes[place];
+            let mut entry = enter(&scope, at, node.clone(), 1, given.clone(), asking);
+            if let Err(failure) = admits(&scope, at, edges, |from| is_taken[from]) {
+                // Whether it runs cannot be found out: it fails.
+                close(&mut entry, asking);
+                asking.starts.retain(|requested| requested.operation.key() != Some(node));
+                entry.outcome = Some(Outcome::Failed(failure));
+            }
+            slots[place] = Slot::Running(Box::new(entry));
+        })
+    }
+
+    fn complete(&mut self, index: Index, node: &Key, value: Option<&Bytes>) -> Option<()> {
+        let value: Option<Arc<Json>> = value.and_then(|value| serde_json::from_slice(value).ok()).map(Arc::new);
+        let is_here = value.is_some();
+        self.at(node, &mut |spot, _, _| {
+            let Block { slots, outputs, errors, .. } = spot.block;
+            let Slot::Running(entry) = std::mem::replace(&mut slots[spot.place], Slot::Waiting) else { return None };
+            let Some(Outcome::Output { value: found, at }) = entry.outcome else { return None };
+            let at = at.filter(|_| !is_here).unwrap_or(index);
+            outputs[spot.place] = Some(value.clone().unwrap_or(found));
+            errors[spot.place] = None;
+            slots[spot.place] = Slot::Done { at };
+            Some(())
+        })
+        .flatten()?;
+        self.look_at_loops(node);
+        Some(())
+    }
+
+    fn fail(&mut self, node: &Key, error: &Failure) -> Option<()> {
+        self.at(node, &mut |spot, asking, _| {
+            let on_error = spot.node().on_error;
+            let Block { slots, outputs, errors, failure, .. } = spot.block;
+            if let Slot::Running(entry) = &mut slots[spot.place] {
+                close(entry, asking);
+            }
+            slots[spot.place] = Slot::Failed;
+            outputs[spot.place] = None;
+            errors[spot.place] = Some(Arc::new(told(error)));
+            match on_error {
+                OnError::Fail => *failure = Some((error.clone(), node.clone())),
+                OnError::Continue => {}
+                OnError::Goto(target) => {
+                    for slot in &mut slots[spot.place + 1..target] {
+                        if matches!(slot, Slot::Waiting) {
+                            *slot = Slot::Skipped;
+                        }
+                    }
+                }
+            }
+        })?;
+        if self.saved.top.failure.is_none() {
+            self.look_at_loops(node);
+        }
+        Some(())
+    }
+
+    fn pass(&mut self, node: &Key) -> Option<()> {
+        self.at(node, &mut |spot, _, _| {
+            spot.block.outputs[spot.place] = None;
+            spot.block.slots[spot.place] = Slot::Skipped;
+        })
+    }
+
+    fn begin_iteration(&mut self, node: &Key, index: u32) -> Option<()> {
+        self.saved.unread = 0;
+        self.with_container(node, |_, at, container| {
+            let body = at.body(index)?;
+            let previous = match at.rule {
+                Rule::Loop { .. } => container.previous.clone(),
+                Rule::Foreach { .. } | Rule::If { .. } | Rule::Switch { .. } | Rule::Parallel => Vec::new(),
+            };
+            container.active.insert(index, Block::new(body, previous));
+            container.next = index + 1;
+            container.is_exhausted |= matches!(at.rule, Rule::If { .. } | Rule::Switch { .. });
+            Some(Ok(()))
+        })
+    }
+
+    fn complete_iteration(&mut self, node: &Key, index: u32) -> Option<()> {
+        self.with_container(node, |scope, at, container| {
+            let block = container.active.remove(&index)?;
+            let body = at.body(index)?;
+            container.completed += 1;
+            if at.collect != Collect::None {
+                let outputs = block.outputs_of(body);
+                let kept = match at.rule {
+                    Rule::Foreach { .. } => {
+                        json!({ "index": index, "item": container.items.get(index as usize), "outputs": outputs })
+                    }
+                    Rule::Loop { .. } => json!({ "index": index, "outputs": outputs }),
+                    Rule::If { .. } | Rule::Switch { .. } | Rule::Parallel => outputs,
+                };
+                container.kept.insert(index, kept);
+                while at.collect == Collect::Last && container.kept.len() > 1 {
+                    container.kept.pop_first();
+                }
+            }
+            let Rule::Loop { until, .. } = &at.rule else { return Some(Ok(())) };
+            let past = container.previous.iter().cloned();
+            container.previous =
+                block.outputs.into_iter().zip(past).map(|(output, previous)| output.or(previous)).collect();
+            let is_over = until.as_ref().map_or(Ok(false), |until| round(scope, at, container, index).holds(until));
+            Some(is_over.map(|is_over| container.is_exhausted |= is_over))
+        })
+    }
+
+    /// Goes to a container that is open. If what is done there fails, so does the container.
+    fn with_container(
+        &mut self,
+        key: &Key,
+        mut then: impl FnMut(&Scope<'_>, &ContainerNode, &mut Container) -> Option<Result<(), Failure>>,
+    ) -> Option<()> {
+        self.at(key, &mut |spot, asking, _| {
+            let Spot { world, around, turn, body, block, place, .. } = spot;
+            let NodeKind::Container(node) = &body.nodes[place].kind else { return None };
+            let Block { slots, outputs, previous, errors, .. } = block;
+            let scope = Scope { world, around, body, outputs, previous, errors, turn };
+            let Slot::Running(entry) = &mut slots[place] else { return None };
+            let container = entry.container.as_mut()?;
+            if let Err(failure) = then(&scope, node, container)? {
+                crate::decide::settle(entry, Outcome::Failed(failure), asking);
+            }
+            Some(())
+        })
+        .flatten()
+    }
+
+    /// One of the flow's own nodes came to something: does a loop edge go back from it?
+    fn look_at_loops(&mut self, node: &Key) {
+        let Some(place) = self.top_place(node) else { return };
+        let inner = &self.flow.inner;
+        let Saved { input, messages, top, taken, .. } = &self.saved;
+        let world =
+            World { input, messages, info: &self.info, flow: inner.name.as_str(), limits: self.limits.expression };
+        let Block { outputs, previous, errors, .. } = top;
+        let scope = Scope { world: &world, around: None, body: &inner.body, outputs, previous, errors, turn: None };
+        for (number, edge) in inner.loops.iter().enumerate().filter(|(_, edge)| edge.from == place) {
+            let holds = edge.when.as_ref().map_or(Ok(true), |when| scope.holds(when));
+            let (from, to) = (&inner.body.nodes[edge.from].id, &inner.body.nodes[edge.to].id);
+            match holds {
+                Ok(false) => continue,
+                Ok(true) if taken[number] < edge.max => self.saved.going_back = Some(number),
+                Ok(true) => {
+                    let max = edge.max;
+                    let message =
+                        format!("the edge from `{from}` to `{to}` was taken {max} times, its `max_iterations`");
+                    self.end = Some(Err(Failure::new(code::LOOP_ITERATION_EXCEEDED, message).permanent()));
+                }
+                Err(failure) => {
+                    let message = format!("the edge from `{from}` to `{to}`: {}", failure.message);
+                    self.end = Some(Err(Failure { message, ..failure }));
+                }
+            }
+            return;
+        }
+    }
+
+    fn go_around(&mut self) -> Option<()> {
+        let number = self.saved.going_back.take()?;
+        let edge = self.flow.inner.loops.get(number)?;
+        self.saved.taken[number] += 1;
+        self.saved.pass += 1;
+        let Block { slots, outputs, previous, errors, .. } = &mut self.saved.top;
+        for place in edge.to..=edge.from {
+            slots[place] = Slot::Waiting;
+            previous[place] = outputs[place].take().or_else(|| previous[place].take());
+            errors[place] = None;
+        }
+        Some(())
+    }
+
+    /// An operator said that the flow is to go on without a node. One that is over stays as it is. A mark that was decided
+    /// before is decided again: whoever drives the flow drops it.
+    pub(super) fn skip(&mut self, node: &Key) {
+        self.at(node, &mut |spot, asking, _| {
+            let slot = &mut spot.block.slots[spot.place];
+            match slot {
+                Slot::Running(entry) if entry.key == *node => close(entry, asking),
+                Slot::Waiting if spot.attempt == 1 => {}
+                Slot::Running(_) | Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped => return,
+            }
+            *slot = Slot::Skipped;
+        });
+    }
+
+    /// An operator said that a node is to begin again.
+    pub(super) fn retry(&mut self, node: &Key) {
+        self.at(node, &mut |spot, asking, _| {
+            let Spot { world, around, turn, body, block, place, .. } = spot;
+            let Block { slots, outputs, previous, errors, .. } = block;
+            let scope = Scope { world, around, body, outputs, previous, errors, turn };
+            let Slot::Running(entry) = &mut slots[place] else { return };
+            let attempt = entry.attempt + 1;
+            let Ok(next) = again(node) else { return };
+            if entry.key != *node {
+                return;
+            }
+            close(entry, asking);
+            let entry = enter(&scope, &body.nodes[place], next, attempt, None, asking);
+            slots[place] = Slot::Running(Box::new(entry));
+        });
+    }
+}
+
+/// Whether two marks are about the same. What they hold is taken from the journal.
+fn is_same(mark: &Event, event: &Event) -> bool {
+    let place = |event: &Event| match event {
+        Event::ContainerIterationStarted { index, .. }
+        | Event::ContainerIterationCompleted { index, .. }
+        | Event::NodeStarted { index, .. }
+        | Event::LoopIterate { iteration: index, .. } => (Some(*index), None),
+        Event::ContainerChildStarted { child, child_index, .. } => (Some(*child_index), Some(child.clone())),
+        Event::ContainerChildCompleted { child, .. } => (None, Some(child.clone())),
+        _ => (None, None),
+    };
+    mark.kind() == event.kind() && mark.key() == event.key() && place(mark) == place(event)
+}
+
+fn told(error: &Failure) -> Json {
+    let data = error.data.as_ref().and_then(|data| serde_json::from_slice::<Json>(data).ok());
+    json!({ "code": error.code, "message": error.message, "data": data })
+}

@@ -1,0 +1,131 @@
+//! Finding a node of a run by its key.
+
+use std::sync::Arc;
+
+use outlast_core::id::Key;
+use serde_json::Value as Json;
+
+use crate::model::{Body, ContainerNode, Node, NodeKind, Rule};
+use crate::scope::{Scope, Turn, World};
+use crate::state::{Block, Container, Role, Slot};
+
+/// A key, taken apart: `pass-2/lines/47/label#2`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Path<'k> {
+    pub(crate) pass: u32,
+    pub(crate) first: Step<'k>,
+    /// Iterations, and the nodes in them.
+    pub(crate) inner: Vec<(u32, Step<'k>)>,
+    pub(crate) role: Role,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step<'k> {
+    pub(crate) id: &'k str,
+    pub(crate) attempt: u32,
+}
+
+impl<'k> Step<'k> {
+    fn parse(text: &'k str) -> Option<Step<'k>> {
+        match text.split_once('#') {
+            None => Some(Step { id: text, attempt: 1 }),
+            Some((id, attempt)) => Some(Step { id, attempt: attempt.parse().ok()? }),
+        }
+    }
+}
+
+impl<'k> Path<'k> {
+    pub(crate) fn parse(key: &'k Key) -> Option<Path<'k>> {
+        let text = key.as_str();
+        let mut roles = [Role::Submit, Role::Timeout].into_iter();
+        let role = roles.find(|role| text.ends_with(role.suffix())).unwrap_or(Role::Main);
+        let text = text.strip_suffix(role.suffix()).unwrap_or(text);
+        let (pass, text) = match text.strip_prefix("pass-").and_then(|rest| rest.split_once('/')) {
+            Some((pass, rest)) => (pass.parse().ok()?, rest),
+            None => (1, text),
+        };
+        let mut parts = text.split('/');
+        let first = Step::parse(parts.next()?)?;
+        let mut inner = Vec::new();
+        while let Some(index) = parts.next() {
+            inner.push((index.parse().ok()?, Step::parse(parts.next()?)?));
+        }
+        Some(Path { pass, first, inner, role })
+    }
+}
+
+/// A place in a list of nodes that is being run, and what is around it.
+pub(crate) struct Spot<'a> {
+    pub(crate) world: &'a World<'a>,
+    pub(crate) around: Option<&'a Scope<'a>>,
+    pub(crate) turn: Option<Turn<'a>>,
+    pub(crate) body: &'a Body,
+    pub(crate) block: &'a mut Block,
+    pub(crate) place: usize,
+    /// Which attempt at the node the key is about.
+    pub(crate) attempt: u32,
+}
+
+impl Spot<'_> {
+    pub(crate) fn node(&self) -> &Node {
+        &self.body.nodes[self.place]
+    }
+}
+
+/// Goes down to where the path leads; none if it leads nowhere.
+pub(crate) fn visit<R>(spot: Spot<'_>, rest: &[(u32, Step<'_>)], then: &mut dyn FnMut(Spot<'_>) -> R) -> Option<R> {
+    let Some(((index, step), rest)) = rest.split_first() else { return Some(then(spot)) };
+    let Spot { world, around, turn, body, block, place, attempt } = spot;
+    let NodeKind::Container(node) = &body.nodes[place].kind else { return None };
+    let Block { slots, outputs, previous, errors, .. } = block;
+    let scope = Scope { world, around, body, outputs, previous, errors, turn };
+    let Slot::Running(entry) = &mut slots[place] else { return None };
+    let container = entry.container.as_mut().filter(|_| entry.attempt == attempt)?;
+    let turn = turn_of(node, container, *index);
+    let body = node.body(*index)?;
+    let block = container.active.get_mut(index)?;
+    let place = body.place(step.id)?;
+    visit(Spot { world, around: Some(&scope), turn, body, block, place, attempt: step.attempt }, rest, then)
+}
+
+/// What the nodes of an iteration know about it.
+pub(crate) fn turn_of<'n>(node: &'n ContainerNode, container: &Container, index: u32) -> Option<Turn<'n>> {
+    match &node.rule {
+        Rule::Foreach { name, .. } => {
+            let item = container.items.get(index as usize).cloned().unwrap_or_default();
+            let total = container.total.unwrap_or_default();
+            Some(Turn { name: Some(name), item, index, total, is_exact: true })
+        }
+        Rule::Loop { condition, until, max } => {
+            let is_exact = condition.is_none() && until.is_none();
+            Some(Turn { name: None, item: Arc::new(Json::Null), index, total: *max, is_exact })
+        }
+        Rule::If { .. } | Rule::Switch { .. } | Rule::Parallel => None,
+    }
+}
+
+impl ContainerNode {
+    /// What an iteration runs.
+    pub(crate) fn body(&self, index: u32) -> Option<&Body> {
+        match self.rule {
+            Rule::Foreach { .. } | Rule::Loop { .. } => self.bodies.first(),
+            Rule::If { .. } | Rule::Switch { .. } | Rule::Parallel => self.bodies.get(index as usize),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_says_where_a_node_is() {
+        let key = Key::new("pass-2/lines/47/label#3.timeout").unwrap();
+        let path = Path::parse(&key).unwrap();
+        assert_eq!((path.pass, path.first, path.role), (2, Step { id: "lines", attempt: 1 }, Role::Timeout));
+        assert_eq!(path.inner, [(47, Step { id: "label", attempt: 3 })]);
+        for wrong in ["lines/x/label", "lines/3", "pass-x/lines", "lines#x", "lines/-1/label"] {
+            assert_eq!(Path::parse(&Key::new(wrong).unwrap()), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Where ready tasks line up: one line per queue, priority and namespace.
+//!
+//! A claimed task leaves a dead entry at the head of its line's index, and while somebody holds an old snapshot nobody can clear
+//! those away: each claim would read them all again. So a store remembers the lines it has seen and up to where each was empty, and looks
+//! for new lines only between those. For tasks whose transaction took its time it looks further back now and then, and at the whole of
+//! its lines beside the claims, so that none of them pays for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio_postgres::Row;
+
+use super::super::failure::Failure;
+use super::super::session::{Param, Step};
+use super::super::turns::Levels;
+
+/// The first task of each line that is known, from where it is not empty.
+pub(in super::super) const HEADS: &str = "SELECT k.queue, k.level, k.ns, h.place \
+     FROM unnest($1::text[], $2::int[], $3::int[], $4::bigint[]) k (queue, level, ns, floor) CROSS JOIN LATERAL \
+     (SELECT t.place FROM task t WHERE t.queue = k.queue AND t.state = 0 AND - t.priority::int = k.level \
+     AND t.ns + 0 = k.ns AND t.place >= k.floor ORDER BY t.place, t.id LIMIT 1) h";
+
+/// When the first task of each queue is to be made ready.
+pub(in super::super) const ENDS: &str = "SELECT q.queue, e.until FROM unnest($1::text[]) q (queue) CROSS JOIN LATERAL \
+     (SELECT t.until FROM task t WHERE t.queue = q.queue AND t.until IS NOT NULL ORDER BY t.until LIMIT 1) e";
+
+macro_rules! next_line {
+    ($from:literal) => {
+        concat!(
+            "CROSS JOIN LATERAL (SELECT - t.priority::int AS level, t.ns + 0 AS ns FROM task t WHERE t.queue = ",
+            $from,
+            ".queue AND t.state = 0 AND (- t.priority::int, t.ns + 0) > (",
+            $from,
+            ".level, ",
+            $from,
+            ".ns) AND (- t.priority::int, t.ns + 0) < (",
+            $from,
+            ".to_level, ",
+            $from,
+            ".to_ns) ORDER BY - t.priority::int, t.ns + 0, t.place, t.id LIMIT 1) n"
+        )
+    };
+}
+
+/// Lines that are not known: from one to the next, without reading what is in them.
+pub(in super::super) const GAPS: &str = concat!(
+    "WITH RECURSIVE line AS (SELECT g.queue, n.level, n.ns, g.to_level, g.to_ns \
+     FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::int[]) g (queue, level, ns, to_level, to_ns) ",
+    next_line!("g"),
+    " UNION ALL SELECT l.queue, n.level, n.ns, l.to_level, l.to_ns FROM line l ",
+    next_line!("l"),
+    ") SELECT queue, level, ns FROM line"
+);
+
+/// How far what is remembered stays behind the clock: a task is queued with the time of its transaction, and seen when that is over.
+/// What gathers in this time is read at every claim.
+const MARGIN_MS: i64 = 100;
+/// The same for transactions that take longer, and how often those are looked for.
+const BROAD_MARGIN_MS: i64 = 500;
+const BROAD_MS: i64 = 250;
+/// How often the whole of the lines is looked at, for transactions that took longer still.
+const WHOLE_MS: i64 = 5_000;
+/// A line that was empty for so long is forgotten.
+const FORGET_MS: i64 = 10 * 60 * 1_000;
+/// Lines that are remembered. If there are more it begins anew.
+const LINES_MAX: usize = 4_096;
+
+/// Queue, level (the priority, negated) and namespace.
+pub(in super::super) type Line = (String, i32, i32);
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Nothing of it is before this, but for what a slow transaction queued.
+    floor: i64,
+    /// The same for slower ones.
+    broad_floor: i64,
+    /// When it was looked at that far, when the whole of it was, and when it was not empty last.
+    broad: i64,
+    whole: i64,
+    seen: i64,
+}
+
+/// How much of a line is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    Near,
+    Broad,
+}
+
+impl Known {
+    fn new(floor: i64, now: i64) -> Known {
+        Known { floor, broad_floor: floor, broad: now, whole: now, seen: now }
+    }
+
+    /// From where to look at it, and how much that is.
+    fn look(&self, now: i64) -> (i64, Width) {
+        if self.broad + BROAD_MS <= now { (self.broad_floor, Width::Broad) } else { (self.floor, Width::Near) }
+    }
+
+    /// Takes note of what was seen: the first of what there is, if there is anything.
+    fn note(&mut self, width: Width, head: Option<i64>, now: i64) {
+        let empty_to = head.unwrap_or(i64::MAX);
+        self.floor = empty_to.min(now - MARGIN_MS);
+        if width == Width::Broad {
+            self.broad_floor = empty_to.min(now - BROAD_MARGIN_MS);
+            self.broad = now;
+        }
+    }
+
+    /// Somebody lined up here.
+    fn reopen(&mut self, place: i64) {
+        self.floor = self.floor.min(place);
+        self.broad_floor = self.broad_floor.min(place);
+    }
+}
+
+/// What is remembered of all lines, and of when tasks are to be made ready.
+#[derive(Debug, Default)]
+pub(in super::super) struct Lines {
+    known: BTreeMap<Line, Known>,
+    /// By queue: nothing is to be made ready before this.
+    ends: BTreeMap<String, Known>,
+    /// The store's time when it was looked at last.
+    now: i64,
+    /// The whole of some lines is being looked at.
+    looking: bool,
+}
+
+/// How to look at the lines of some queues.
+pub(in super::super) struct Look {
+    /// Lines, from where to look at each, and how much of it that is.
+    heads: Vec<(Line, i64, Width)>,
+    /// Between which lines to look for others.
+    gaps: Vec<(String, Ends, Ends)>,
+    /// Queues, and from when on tasks are to be made ready.
+    pub(super) ends: Vec<(String, i64, Width)>,
+}
+
+/// Level and namespace of a line between which and another there is a gap.
+type Ends = (i32, i32);
+
+const BEFORE_ALL: Ends = (i32::MIN, i32::MIN);
+const AFTER_ALL: Ends = (i32::MAX, i32::MAX);
+
+impl Lines {
+    /// How to look. Where the clock is set by hand and jumps, nothing is skipped.
+    pub(super) fn look(&self, queues: &BTreeSet<&str>, skips: bool) -> Look {
+        let mut look = Look { heads: Vec::new(), gaps: Vec::new(), ends: Vec::new() };
+        let from = |known: Option<&Known>| match known {
+            Some(known) if skips => known.look(self.now),
+            Some(_) | None => (i64::MIN, Width::Broad),
+        };
+        for queue in queues {
+            let (floor, width) = from(self.ends.get(*queue));
+            look.ends.push(((*queue).to_owned(), floor, width));
+            let first = ((*queue).to_owned(), i32::MIN, i32::MIN);
+            let mut last = BEFORE_ALL;
+            for (line, known) in self.known.range(first..).take_while(|((of, ..), _)| of == queue) {
+                let (floor, width) = from(Some(known));
+                look.heads.push((line.clone(), floor, width));
+                look.gaps.push(((*queue).to_owned(), last, (line.1, line.2)));
+                last = (line.1, line.2);
+            }
+            look.gaps.push(((*queue).to_owned(), last, AFTER_ALL));
+        }
+        look
+    }
+
+    /// Takes note of what was seen: those of the known lines that are not empty, and where they begin, and others.
+    pub(super) fn note(&mut self, look: &Look, seen: &Seen, now: i64) {
+        self.now = now;
+        for (line, _, width) in &look.heads {
+            let head = seen.heads.get(line).copied();
+            if let Some(known) = self.known.get_mut(line) {
+                known.note(*width, head, now);
+                known.seen = if head.is_some() { now } else { known.seen };
+            }
+        }
+        for line in &seen.others {
+            self.known.insert(line.clone(), Known::new(i64::MIN, now));
+        }
+        for (queue, _, width) in &look.ends {
+            let known = self.ends.entry(queue.clone()).or_insert(Known::new(i64::MIN, now));
+            known.note(*width, seen.more_to_promote.then_some(i64::MIN), now);
+        }
+        for (line, place) in &seen.promoted {
+            self.known.entry(line.clone()).or_insert(Known::new(*place, now)).reopen(*place);
+        }
+        self.known.retain(|_, known| known.seen + FORGET_MS > now);
+        if self.known.len() > LINES_MAX || self.ends.len() > LINES_MAX {
+            (self.known, self.ends) = (BTreeMap::new(), BTreeMap::new());
+        }
+    }
+
+    /// The lines of some queues, if it is time to look at the whole of them and nobody does.
+    pub(super) fn overdue(&mut self, queues: &BTreeSet<&str>) -> Option<Look> {
+        let is_overdue = |known: &Known| known.whole + WHOLE_MS <= self.now;
+        let mut look = Look { heads: Vec::new(), gaps: Vec::new(), ends: Vec::new() };
+        for (line, _) in self.known.iter().filter(|((of, ..), known)| queues.contains(of.as_str()) && is_overdue(known))
+        {
+            look.heads.push((line.clone(), i64::MIN, Width::Broad));
+        }
+        for (queue, _) in self.ends.iter().filter(|(of, known)| queues.contains(of.as_str()) && is_overdue(known)) {
+            look.ends.push((queue.clone(), i64::MIN, Width::Broad));
+        }
+        let is_time = !look.heads.is_empty() || !look.ends.is_empty();
+        let wanted = is_time && !self.looking;
+        self.looking |= wanted;
+        wanted.then_some(look)
+    }
+
+    /// The whole of these lines was looked at: where each begins, and when the first task of each queue is to be made ready.
+    pub(super) fn note_whole(&mut self, look: &Look, seen: Option<&Whole>) {
+        self.looking = false;
+        // One that failed is not tried again at once.
+        let now = self.now;
+        for (line, ..) in &look.heads {
+            if let Some(known) = self.known.get_mut(line) {
+                known.whole = now;
+                seen.and_then(|seen| seen.heads.get(line)).into_iter().for_each(|place| known.reopen(*place));
+            }
+        }
+        for (queue, ..) in &look.ends {
+            if let Some(known) = self.ends.get_mut(queue) {
+                known.whole = now;
+                seen.and_then(|seen| seen.ends.get(queue)).into_iter().for_each(|until| known.reopen(*until));
+            }
+        }
+    }
+
+    /// From where a line is to be read.
+    pub(super) fn floor(&self, line: &Line) -> i64 {
+        self.known.get(line).map_or(i64::MIN, |known| known.floor)
+    }
+}
+
+impl Look {
+    pub(super) fn steps(&self) -> [Step<'_>; 2] {
+        let heads: Vec<Param<'_>> = vec![
+            Box::new(self.heads.iter().map(|(line, ..)| line.0.as_str()).collect::<Vec<_>>()),
+            Box::new(self.heads.iter().map(|(line, ..)| line.1).collect::<Vec<_>>()),
+            Box::new(self.heads.iter().map(|(line, ..)| line.2).collect::<Vec<_>>()),
+            Box::new(self.heads.iter().map(|(_, floor, _)| *floor).collect::<Vec<_>>()),
+        ];
+        let gaps: Vec<Param<'_>> = vec![
+            Box::new(self.gaps.iter().map(|(queue, ..)| queue.as_str()).collect::<Vec<_>>()),
+            Box::new(self.gaps.iter().map(|(_, from, _)| from.0).collect::<Vec<_>>()),
+            Box::new(self.gaps.iter().map(|(_, from, _)| from.1).collect::<Vec<_>>()),
+            Box::new(self.gaps.iter().map(|(.., to)| to.0).collect::<Vec<_>>()),
+            Box::new(self.gaps.iter().map(|(.., to)| to.1).collect::<Vec<_>>()),
+        ];
+        [Step::new(HEADS, heads), Step::new(GAPS, gaps)]
+    }
+
+    /// What is asked about the whole of the lines.
+    pub(super) fn whole_steps(&self) -> [Step<'_>; 2] {
+        let [heads, _] = self.steps();
+        let ends: Vec<Param<'_>> =
+            vec![Box::new(self.ends.iter().map(|(queue, ..)| queue.as_str()).collect::<Vec<_>>())];
+        [heads, Step::new(ENDS, ends)]
+    }
+}
+
+/// What the whole of some lines showed.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    heads: BTreeMap<Line, i64>,
+    ends: BTreeMap<String, i64>,
+}
+
+impl Whole {
+    pub(super) fn read(heads: &[Row], ends: &[Row]) -> Result<Whole, Failure> {
+        let mut whole = Whole::default();
+        for row in heads {
+            whole.heads.insert(line(row)?, row.try_get(3)?);
+        }
+        for row in ends {
+            whole.ends.insert(row.try_get(0)?, row.try_get(1)?);
+        }
+        Ok(whole)
+    }
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    heads: BTreeMap<Line, i64>,
+    others: BTreeSet<Line>,
+    /// Where those lined up that were made ready.
+    promoted: BTreeMap<Line, i64>,
+    /// As many were made ready as one claim does: there may be more.
+    more_to_promote: bool,
+}
+
+impl Seen {
+    pub(super) fn read(promoted: &[Row], heads: &[Row], gaps: &[Row], promote_max: usize) -> Result<Seen, Failure> {
+        let mut seen = Seen { more_to_promote: promoted.len() >= promote_max, ..Seen::default() };
+        for row in promoted {
+            let place: i64 = row.try_get(3)?;
+            let first = seen.promoted.entry(line(row)?).or_insert(place);
+            *first = (*first).min(place);
+        }
+        for row in heads {
+            seen.heads.insert(line(row)?, row.try_get(3)?);
+        }
+        for row in gaps {
+            seen.others.insert(line(row)?);
+        }
+        Ok(seen)
+    }
+
+    /// Whether anything was made ready.
+    pub(super) fn has_promoted(&self) -> bool {
+        !self.promoted.is_empty()
+    }
+
+    /// The namespaces that have something ready, or only this one.
+    pub(super) fn levels(&self, only: Option<i32>) -> Levels {
+        let mut levels = Levels::new();
+        let lines = self.heads.keys().chain(&self.others).chain(self.promoted.keys());
+        for (_, level, ns) in lines.filter(|(.., ns)| only.is_none_or(|only| only == *ns)) {
+            levels.entry(*level).or_default().push(i64::from(*ns));
+        }
+        levels
+    }
+}
+
+fn line(row: &Row) -> Result<Line, Failure> {
+    Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        ("work".to_owned(), 0, 1)
+    }
+
+    /// A line that was empty at every look, every 10 ms from 10 s on.
+    fn watched(until: i64) -> Lines {
+        let mut lines = Lines { now: 10_000, ..Lines::default() };
+        lines.known.insert(line(), Known::new(i64::MIN, 10_000));
+        for now in (10_000..=until).step_by(10) {
+            let look = lines.look(&BTreeSet::from(["work"]), true);
+            lines.note(&look, &Seen::default(), now);
+        }
+        lines
+    }
+
+    /// From where the next look begins.
+    fn next(lines: &Lines) -> i64 {
+        lines.look(&BTreeSet::from(["work"]), true).heads[0].1
+    }
+
+    #[test]
+    fn most_looks_read_little_and_some_read_further_back() {
+        let reach: Vec<i64> = (11_000..12_000).step_by(10).map(|until| until - next(&watched(until))).collect();
+        assert_eq!(reach.iter().min(), Some(&MARGIN_MS));
+        let broad = reach.iter().filter(|back| **back >= BROAD_MARGIN_MS).count();
+        assert!((2..=10).contains(&broad), "{broad} of 100 looks went further back");
+    }
+
+    #[test]
+    fn what_lined_up_behind_what_was_empty_is_looked_at_at_once() {
+        let mut lines = watched(12_000);
+        let look = lines.look(&BTreeSet::from(["work"]), true);
+        let promoted = BTreeMap::from([(line(), 5_000)]);
+        lines.note(&look, &Seen { promoted, ..Seen::default() }, 12_010);
+        assert_eq!(next(&lines), 5_000);
+    }
+
+    #[test]
+    fn the_whole_of_a_line_is_looked_at_now_and_then_by_one_at_a_time() {
+        let queues = BTreeSet::from(["work"]);
+        assert!(watched(14_000).overdue(&queues).is_none(), "not yet");
+        let mut lines = watched(16_000);
+        let look = lines.overdue(&queues).expect("it is time");
+        assert!(lines.overdue(&queues).is_none(), "somebody does");
+        let whole = Whole { heads: BTreeMap::from([(line(), 9_000)]), ..Whole::default() };
+        lines.note_whole(&look, Some(&whole));
+        assert_eq!(next(&lines), 9_000, "what a slow transaction queued is found");
+        assert!(lines.overdue(&queues).is_none(), "not again at once");
+    }
+
+    #[test]
+    fn where_the_clock_is_set_by_hand_nothing_is_skipped() {
+        assert_eq!(watched(12_000).look(&BTreeSet::from(["work"]), false).heads[0].1, i64::MIN);
+    }
+}
