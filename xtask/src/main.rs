@@ -41,7 +41,8 @@ Usage: cargo xtask <command>
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match interrupt::watch().and_then(|()| dispatch(&args)) {
+    let done = if sim::is_compiler() { sim::compile(&args) } else { interrupt::watch().and_then(|()| dispatch(&args)) };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }

@@ -1,26 +1,29 @@
 //! `cargo xtask sim`: the simulator, built for speed but with every assertion, and with planted bugs if asked.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 
 use crate::cluster::Cluster;
 use crate::process::{self, CtrlC, cargo};
 
 /// What plants bugs. A flag of the compiler and not a feature, so that no dependency can switch it on.
-const PLANTED: &str = "--cfg outlast_planted";
+const PLANTED: [&str; 2] = ["--cfg", "outlast_planted"];
+/// Set where this program stands before the compiler.
+const PLANTS: &str = "OUTLAST_PLANTS";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let mut command = command(args);
+    let mut command = command(args)?;
     let cluster = needs_server(args).then(Cluster::start).transpose()?;
     if let Some(cluster) = &cluster {
         command.envs(cluster.variables());
     }
     process::run(&mut command, CtrlC::EndsUs)?;
     match cluster.as_ref().filter(|_| is_planted(args)) {
-        Some(cluster) => process::run(contract(args).envs(cluster.variables()), CtrlC::EndsUs),
+        Some(cluster) => process::run(contract(args)?.envs(cluster.variables()), CtrlC::EndsUs),
         None => Ok(()),
     }
 }
@@ -30,16 +33,29 @@ fn is_planted(args: &[String]) -> bool {
 }
 
 /// The contract of the stores, with bugs planted in their adapters.
-pub(crate) fn contract(args: &[String]) -> Command {
+pub(crate) fn contract(args: &[String]) -> Result<Command> {
     let mut command = cargo(&["test", "--quiet", "--package", "outlast-store", "--profile", "sim", "--locked"]);
     command.args(["--all-features", "--test", "contract", "--"]).args(args);
-    plants(&mut command);
-    command
+    plants(&mut command)?;
+    Ok(command)
 }
 
-fn plants(command: &mut Command) {
-    // In a directory of its own: nobody must ever pick up one of these by mistake.
-    command.env("RUSTFLAGS", PLANTED).env("CARGO_TARGET_DIR", target().join("planted"));
+/// Has this program stand before the compiler of our own packages: what they depend on is then built once for all, and the planted
+/// ones have names of their own.
+fn plants(command: &mut Command) -> Result<()> {
+    command.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe()?).env(PLANTS, "1");
+    Ok(())
+}
+
+/// Whether cargo has called this program instead of the compiler.
+pub(crate) fn is_compiler() -> bool {
+    std::env::var_os(PLANTS).is_some()
+}
+
+/// Becomes the compiler, with the flag that plants bugs.
+pub(crate) fn compile(args: &[String]) -> Result<()> {
+    let Some((compiler, args)) = args.split_first() else { bail!("cargo names the compiler") };
+    Err(Command::new(compiler).args(args).args(PLANTED).exec()).context("cannot run the compiler")
 }
 
 /// Whether cases are to be played on PostgreSQL, or its contract.
@@ -48,17 +64,17 @@ fn needs_server(args: &[String]) -> bool {
 }
 
 /// The simulator with these arguments.
-pub(crate) fn command(args: &[String]) -> Command {
+pub(crate) fn command(args: &[String]) -> Result<Command> {
     let mut command = cargo(&["run", "--quiet", "--package", "outlast-sim", "--profile", "sim", "--locked"]);
     if args.iter().any(|arg| arg == "--store") {
         // Only then: what is not built cannot slow the rest down.
         command.arg("--all-features");
     }
     if is_planted(args) {
-        plants(&mut command);
+        plants(&mut command)?;
     }
     command.arg("--").args(args);
-    command
+    Ok(command)
 }
 
 /// Where things are built.
@@ -73,9 +89,9 @@ mod tests {
 
     fn is_set(args: &[&str]) -> bool {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
-        let command = command(&args);
+        let command = command(&args).expect("this program has a path");
         let set = |name: &str| command.get_envs().any(|(of, value)| of == name && value.is_some());
-        set("RUSTFLAGS") && set("CARGO_TARGET_DIR")
+        set("RUSTC_WORKSPACE_WRAPPER") && set(PLANTS)
     }
 
     #[test]
@@ -86,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn bugs_are_planted_only_when_asked_and_in_a_directory_of_their_own() {
+    fn bugs_are_planted_only_when_asked() {
         assert!(!is_set(&["--seeds", "5"]));
         assert!(is_set(&["--planted"]));
     }

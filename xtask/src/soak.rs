@@ -6,6 +6,7 @@
 mod totals;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -68,17 +69,17 @@ fn round(cluster: &Cluster, totals: &Totals, seed: u64, cases: u64, length: Dura
     let lives = ["--from", &seed.to_string(), "--seeds", &u32::MAX.to_string(), "--seconds", &seconds];
     let mut lives = lives.map(str::to_owned).to_vec();
     lives.extend(totals.arguments());
-    let on = |store: &str| {
+    let on = |store: &str| -> Result<Command> {
         // A part of the time: most lives are lived in memory.
         let part = (length.as_secs() / 4).max(1).to_string();
         let mut args = lives.clone();
         args.extend(["--seconds", &part, "--store", store].map(str::to_owned));
-        let mut command = sim::command(&args);
+        let mut command = sim::command(&args)?;
         command.envs(cluster.variables());
-        command
+        Ok(command)
     };
-    let mut on_disk = (on("sqlite"), on("postgres"));
-    let mut lives = sim::command(&lives);
+    let mut on_disk = (on("sqlite")?, on("postgres")?);
+    let mut lives = sim::command(&lives)?;
     for command in [&mut command, &mut lives, &mut on_disk.0, &mut on_disk.1] {
         match process::run(command, CtrlC::EndsUs) {
             Err(error) if !error.is::<Interrupted>() => return Err(error).with_context(hint),

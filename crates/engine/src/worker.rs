@@ -63,7 +63,7 @@ pub(crate) struct Worker {
 
 /// What the loop knows between two turns.
 struct Desk {
-    held: Held,
+    held: Arc<Held>,
     /// Attempts say here what came of them.
     ended: mpsc::UnboundedReceiver<Ended>,
     report: mpsc::UnboundedSender<Ended>,
@@ -77,9 +77,10 @@ struct Desk {
     claim: u64,
     /// Names the next claim of runs.
     runs_claim: u64,
-    /// When to look for tasks without notice, and when to show signs of life, by the host's clock.
+    /// Whose turn it is to be asked for first: see [`Handlers::orders`].
+    turn: usize,
+    /// When to look for tasks without notice, by the host's clock.
     poll: Duration,
-    beat: Duration,
     /// When it was noted that it works; none before that.
     noted: Option<Duration>,
 }
@@ -89,7 +90,7 @@ impl Worker {
     pub(crate) async fn run(mut self) {
         let (report, ended) = mpsc::unbounded_channel();
         let mut desk = Desk {
-            held: Held::default(),
+            held: Arc::default(),
             ended,
             report,
             heard: None,
@@ -97,10 +98,12 @@ impl Worker {
             hungry: true,
             claim: u64::try_from(self.time.host().random() >> 66).unwrap_or(1),
             runs_claim: u64::try_from(self.time.host().random() >> 66).unwrap_or(1),
+            turn: 0,
             poll: self.after(Duration::ZERO),
-            beat: self.after(self.lease / 3),
             noted: None,
         };
+        // When to show signs of life, by the host's clock.
+        let mut beat = self.after(self.lease / 3);
         loop {
             let stage = self.stage();
             self.collect(&mut desk);
@@ -108,9 +111,10 @@ impl Worker {
             if stage == Stage::Stopped || done {
                 break;
             }
-            self.look_at_the_clock(&mut desk).await;
+            self.look_at_the_clock(&mut desk, &mut beat).await;
             desk.runs_claim = desk.runs_claim.wrapping_add(1);
-            let (reported, claimed) = join(self.report(&desk), self.claim(&desk, stage)).await;
+            let work = join(self.report(&desk), self.claim(&desk, stage));
+            let (reported, claimed) = self.with_signs_of_life(&desk.held, &mut beat, work).await;
             if reported {
                 desk.outcomes.clear();
             }
@@ -118,7 +122,7 @@ impl Worker {
                 Some(tasks) => self.begin(&mut desk, tasks),
                 None => desk.poll = desk.poll.min(self.after(self.poll)),
             }
-            self.wait(&mut desk, reported).await;
+            self.wait(&mut desk, beat, reported).await;
         }
         self.give_back(&mut desk).await;
         if let Err(error) = self.store.forget_worker(None, self.id.clone()).await {
@@ -148,16 +152,33 @@ impl Worker {
     }
 
     /// Signs of life, when it is time, or when somebody no longer wants a task or wants its progress shown.
-    async fn look_at_the_clock(&self, desk: &mut Desk) {
+    async fn look_at_the_clock(&self, desk: &mut Desk, beat: &mut Duration) {
         let now = self.time.host().elapsed();
         if now >= desk.poll || self.board.task_due_at().is_some_and(|due| self.time.instant(due) <= now) {
-            self.look_ahead(desk).await;
+            let held = Arc::clone(&desk.held);
+            self.with_signs_of_life(&held, beat, self.look_ahead(desk)).await;
         }
-        let all = now >= desk.beat || self.board.take_tasks_cancelled();
+        let all = now >= *beat || self.board.take_tasks_cancelled();
         if all {
-            desk.beat = self.after(self.lease / 3);
+            *beat = self.after(self.lease / 3);
         }
         desk.held.beat(&*self.store, &self.time, self.lease, all).await;
+    }
+
+    /// Whatever the store takes its time for, the tasks stay ours.
+    async fn with_signs_of_life<T>(&self, held: &Held, beat: &mut Duration, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            match select(work.as_mut(), self.time.host().sleep_until(*beat)).await {
+                Either::Left((done, _)) => return done,
+                Either::Right(_) => *beat = self.after(self.lease / 3),
+            }
+            let signs = std::pin::pin!(held.beat(&*self.store, &self.time, self.lease, true));
+            if let Either::Left((done, signs)) = select(work.as_mut(), signs).await {
+                signs.await;
+                return done;
+            }
+        }
     }
 
     /// One question instead of a claim: what is there to be claimed, and if nothing, when.
@@ -168,10 +189,12 @@ impl Worker {
         match self.store.outlook(self.handlers.queues()).await {
             Ok(outlook) => {
                 self.time.observe(asked, outlook.now);
-                desk.hungry |= outlook.task.is_some_and(|at| at <= outlook.now);
+                let ready = outlook.task.is_some_and(|at| at <= outlook.now);
+                desk.hungry |= ready;
                 let later = outlook.task.filter(|at| *at > outlook.now);
                 later.into_iter().for_each(|at| self.board.remember_task_due(at));
-                desk.poll = self.after(self.node.rest);
+                // What is ready may not be for us, and hides what will be.
+                desk.poll = self.after(if ready { self.poll.min(self.node.rest) } else { self.node.rest });
             }
             Err(error) => {
                 tracing::warn!(%error, "the store could not be asked for tasks; it is asked again");
@@ -230,8 +253,16 @@ impl Worker {
         }
         let mut room = self.tasks_max.saturating_sub(desk.held.len()).min(CLAIM_BATCH_MAX);
         let mut tasks = Vec::new();
-        for (number, order) in self.handlers.orders(&desk.held).into_iter().enumerate() {
-            let limit = room.min(order.room);
+        let mut orders: Vec<_> =
+            self.handlers.orders(&desk.held).into_iter().enumerate().filter(|(_, order)| order.room > 0).collect();
+        // Somebody else is first each time, and nobody takes more than a share: a queue that never ends must not be all that is
+        // worked on.
+        let first = desk.turn.checked_rem(orders.len()).unwrap_or(0);
+        orders.rotate_left(first);
+        let mut left = orders.len();
+        for (number, order) in orders {
+            let limit = room.div_ceil(left).min(order.room);
+            left -= 1;
             if limit == 0 {
                 continue;
             }
@@ -267,6 +298,7 @@ impl Worker {
     fn begin(&self, desk: &mut Desk, tasks: Vec<ClaimedTask>) {
         let orders = u64::try_from(self.handlers.len()).unwrap_or(1) + 1;
         desk.claim = desk.claim.wrapping_add(orders);
+        desk.turn = desk.turn.wrapping_add(1);
         // With room left there is nothing more to claim until somebody gives notice.
         desk.hungry = desk.hungry && !tasks.is_empty() && desk.held.len() + tasks.len() < self.tasks_max;
         for task in tasks {
@@ -294,18 +326,18 @@ impl Worker {
                 limits: self.limits.clone(),
                 report: desk.report.clone(),
             };
-            desk.held.add(task, context, &self.time);
+            desk.held.add(task, context);
             self.time.host().spawn(Box::pin(attempt.run(Arc::clone(handler))));
         }
     }
 
     /// Waits until there is something to do.
-    async fn wait(&mut self, desk: &mut Desk, reported: bool) {
+    async fn wait(&mut self, desk: &mut Desk, beat: Duration, reported: bool) {
         if !desk.outcomes.is_empty() && reported {
             return;
         }
         let due = self.board.task_due_at().map(|due| self.time.instant(due));
-        let mut until = desk.poll.min(desk.beat);
+        let mut until = desk.poll.min(beat);
         if desk.held.len() < self.tasks_max {
             until = until.min(due.unwrap_or(until));
         }

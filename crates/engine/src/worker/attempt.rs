@@ -52,13 +52,26 @@ impl Attempt {
     async fn outcome(&self, handler: &Known) -> TaskOutcome {
         let work =
             std::pin::pin!(guarded("the handler", || handler.call(self.context.clone(), self.task.args.clone())));
-        let stopped = std::pin::pin!(self.context.cancelled());
+        let stopped = std::pin::pin!(select(std::pin::pin!(self.context.cancelled()), std::pin::pin!(self.lost())));
         let late = std::pin::pin!(self.late());
         match select(work, select(stopped, late)).await {
             Either::Left((result, _)) => self.judge(result),
             // If its run no longer wants it, giving it back removes it.
             Either::Right((Either::Left(_), _)) => TaskOutcome::GivenBack,
             Either::Right((Either::Right((failure, _)), _)) => self.judge(Err(failure.into())),
+        }
+    }
+
+    /// Completes when the task is no longer certainly ours: somebody else may begin it then.
+    async fn lost(&self) {
+        let host = self.time.host();
+        loop {
+            let until = self.context.held_until();
+            if until <= host.elapsed() {
+                tracing::warn!(task = %self.task.id, "an attempt is stopped: no sign of life of it reached the store in time");
+                return;
+            }
+            host.sleep_until(until).await;
         }
     }
 

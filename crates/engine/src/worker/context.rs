@@ -41,6 +41,8 @@ struct Pulse {
     last: Duration,
     /// What is to be shown, once the store has it.
     progress: Option<Bytes>,
+    /// Until when the task is certainly ours, by the host's clock.
+    held_until: Duration,
 }
 
 impl TaskContext {
@@ -54,7 +56,11 @@ impl TaskContext {
             idempotency_key: idempotency_key(&task.namespace, &task.id),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
-            pulse: Mutex::new(Pulse { last: time.host().elapsed(), progress: None }),
+            pulse: Mutex::new(Pulse {
+                last: time.host().elapsed(),
+                progress: None,
+                held_until: time.instant(task.until),
+            }),
             log: Mutex::new(None),
             time,
             board,
@@ -132,6 +138,15 @@ impl TaskContext {
     pub(super) fn put_back(&self, progress: Option<Bytes>) {
         let mut pulse = self.0.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         pulse.progress = pulse.progress.take().or(progress);
+    }
+
+    /// Until when the task is certainly ours, by the host's clock.
+    pub(super) fn held_until(&self) -> Duration {
+        self.0.pulse.lock().unwrap_or_else(PoisonError::into_inner).held_until
+    }
+
+    pub(super) fn hold_until(&self, until: Duration) {
+        self.0.pulse.lock().unwrap_or_else(PoisonError::into_inner).held_until = until;
     }
 
     /// When there was the last sign of life, by the host's clock.

@@ -1,6 +1,7 @@
 //! The tasks a worker holds, and the signs of life that keep them its own.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,54 +14,80 @@ use crate::host::Time;
 
 /// The tasks a worker holds.
 #[derive(Default)]
-pub(super) struct Held(BTreeMap<(Namespace, TaskId, TaskToken), Holding>);
+pub(super) struct Held(Mutex<BTreeMap<Holds, Holding>>);
+
+/// Names an attempt.
+type Holds = (Namespace, TaskId, TaskToken);
 
 struct Holding {
     task: ClaimedTask,
     context: TaskContext,
-    /// Until when it is certainly ours, by the host's clock.
-    until: Duration,
 }
 
 impl Held {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Holds, Holding>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all().is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.all().len()
     }
 
     /// How many of this name.
     pub(super) fn of(&self, name: &TaskName) -> usize {
-        self.0.values().filter(|holding| holding.task.name == *name).count()
+        self.all().values().filter(|holding| holding.task.name == *name).count()
     }
 
-    pub(super) fn add(&mut self, task: ClaimedTask, context: TaskContext, time: &Time) {
-        let until = time.instant(task.until);
+    pub(super) fn add(&self, task: ClaimedTask, context: TaskContext) {
         let key = (task.namespace.clone(), task.id.clone(), task.token);
-        self.0.insert(key, Holding { task, context, until });
+        self.all().insert(key, Holding { task, context });
     }
 
     /// The task whose attempt ended, if it was still held.
-    pub(super) fn remove(&mut self, ended: &Ended) -> Option<ClaimedTask> {
+    pub(super) fn remove(&self, ended: &Ended) -> Option<ClaimedTask> {
         let key = (ended.namespace.clone(), ended.task.clone(), ended.token);
-        self.0.remove(&key).map(|holding| holding.task)
+        self.all().remove(&key).map(|holding| holding.task)
     }
 
     /// Stops every attempt.
-    pub(super) fn stop_all(&mut self) -> Vec<ClaimedTask> {
+    pub(super) fn stop_all(&self) -> Vec<ClaimedTask> {
         let stop = |holding: Holding| {
             holding.context.cancel();
             holding.task
         };
-        std::mem::take(&mut self.0).into_values().map(stop).collect()
+        std::mem::take(&mut *self.all()).into_values().map(stop).collect()
     }
 
-    /// Extends the leases of all, or of those that have progress to show. An attempt whose task is not wanted any more, or is
-    /// no longer certainly ours, is stopped.
-    pub(super) async fn beat(&mut self, store: &dyn Store, time: &Time, lease: Duration, all: bool) {
-        let due = self.0.values_mut().filter_map(|holding| {
+    /// Extends the leases of all, or of those that have progress to show. An attempt whose task is not wanted any more is stopped;
+    /// one whose lease ends stops by itself.
+    pub(super) async fn beat(&self, store: &dyn Store, time: &Time, lease: Duration, all: bool) {
+        let beats = self.due(lease, all).into_iter().map(async |(context, beat)| {
+            let (asked, progress) = (time.host().elapsed(), beat.progress.clone());
+            let task = beat.task.clone();
+            match store.heartbeat(beat).await {
+                Ok(extended) => {
+                    context.hold_until(asked + lease);
+                    if extended.cancelled {
+                        context.cancel();
+                    }
+                }
+                Err(StoreError::TaskFenced(_) | StoreError::UnknownTask(_)) => context.cancel(),
+                Err(error) => {
+                    tracing::warn!(%task, %error, "a sign of life could not be given; it is given again");
+                    context.put_back(progress);
+                }
+            }
+        });
+        join_all(beats).await;
+    }
+
+    /// Whose signs of life are due.
+    fn due(&self, lease: Duration, all: bool) -> Vec<(TaskContext, TaskHeartbeat)> {
+        let due = |holding: &Holding| {
             let progress = holding.context.take_progress();
             (all || progress.is_some()).then(|| {
                 let beat = TaskHeartbeat {
@@ -72,28 +99,9 @@ impl Held {
                     lapse: None,
                     progress,
                 };
-                (holding, beat)
+                (holding.context.clone(), beat)
             })
-        });
-        let beats = due.map(async |(holding, beat)| {
-            let (asked, progress) = (time.host().elapsed(), beat.progress.clone());
-            match store.heartbeat(beat).await {
-                Ok(extended) => {
-                    holding.until = asked + lease;
-                    if extended.cancelled {
-                        holding.context.cancel();
-                    }
-                }
-                Err(StoreError::TaskFenced(_) | StoreError::UnknownTask(_)) => holding.context.cancel(),
-                Err(error) => {
-                    tracing::warn!(task = %holding.task.id, %error, "a sign of life could not be given; it is given again");
-                    holding.context.put_back(progress);
-                    if time.host().elapsed() >= holding.until {
-                        holding.context.cancel();
-                    }
-                }
-            }
-        });
-        join_all(beats).await;
+        };
+        self.all().values().filter_map(due).collect()
     }
 }

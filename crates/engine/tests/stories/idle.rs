@@ -118,3 +118,27 @@ fn the_sole_user_of_a_store_that_was_away_looks_again_soon() {
         assert!(world.elapsed() - begun < seconds(5), "{:?}", world.elapsed() - begun);
     });
 }
+
+/// A task that nobody here does stands in the queue, and must not hide when the others are due.
+#[test]
+fn a_task_that_nobody_does_does_not_hide_when_others_are_to_be_tried_again() {
+    async fn work(ctx: Ctx, (): ()) -> outlast::Result<u32> {
+        ctx.task("flaky", &()).retry(outlast::Retry::attempts(4)).await
+    }
+    let world = World::new();
+    let process = world.process(world.store());
+    world.block_on(async {
+        let tries = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let flaky = move |_: outlast::TaskContext, (): ()| {
+            let number = tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+            async move { if number < 4 { Err(std::io::Error::other("not yet").into()) } else { Ok(number) } }
+        };
+        let engine = process.engine().sole().poll(seconds(1)).lease(seconds(15)).workflow("work", work);
+        let engine = engine.task("flaky", flaky).start().await.unwrap();
+        engine.enqueue("nobody", &()).await.unwrap();
+        let [one, other] = ["one", "other"].map(|id| engine.start("work", &()).id(id));
+        let (one, other) = (one.await.unwrap(), other.await.unwrap());
+        let _ = (one.result::<u32>().await, other.result::<u32>().await);
+        assert!(world.elapsed() < seconds(120), "{:?}", world.elapsed());
+    });
+}

@@ -210,3 +210,98 @@ fn a_result_that_could_not_be_stored_is_stored_later() {
         });
     }
 }
+
+/// A worker whose store does not answer shows signs of life all the same; what it holds stays its own.
+#[test]
+fn a_call_of_a_worker_that_hangs_does_not_cost_it_its_tasks() {
+    let (world, slow) = (World::new(), Slow::default());
+    let store = world.store();
+    let [driver, first, second] = [(); 3].map(|()| world.process(store.clone()));
+    world.block_on(async {
+        let engine = start(&driver, driving).await;
+        let run = engine.start("wait", &3_u32).id("a").await.unwrap();
+        start(&first, |engine| engine.handler(slow.handler())).await;
+        world.sleep(seconds(2)).await;
+        assert_eq!(slow.begun.count(), 1);
+        start(&second, |engine| engine.handler(slow.handler())).await;
+        // What it asks next, about tasks, is answered after many leases.
+        first.faults().plan_next_of("outlook", 0, Fault::Hang { long: seconds(600), applied: true });
+        world.sleep(seconds(300)).await;
+        assert_eq!(slow.begun.count(), 1, "nobody began it again");
+        slow.gate.notify_one();
+        assert_eq!(run.result::<u32>().await.unwrap(), 1);
+    });
+}
+
+/// Counts when it is dropped.
+struct Dropped(Tally);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.add();
+    }
+}
+
+/// Whoever cannot show signs of life stops before somebody else may begin.
+#[test]
+fn an_attempt_whose_signs_of_life_do_not_arrive_is_stopped_when_its_lease_ends() {
+    let (world, stopped) = (World::new(), Tally::default());
+    let store = world.store();
+    let [driver, first] = [(); 2].map(|()| world.process(store.clone()));
+    world.block_on(async {
+        let engine = start(&driver, driving).await;
+        engine.start("wait", &3_u32).id("a").await.unwrap();
+        let seen = stopped.clone();
+        let hang = move |_: TaskContext, (): ()| {
+            let dropped = Dropped(seen.clone());
+            async move {
+                let _dropped = dropped;
+                std::future::pending::<outlast::Result<u32>>().await
+            }
+        };
+        start(&first, |engine| engine.task("slow", hang.clone())).await;
+        world.sleep(seconds(2)).await;
+        first.faults().fail_next("heartbeat", 100, Fault::Hang { long: seconds(600), applied: false });
+        assert_eq!(stopped.count(), 0);
+        world.sleep(LEASE).await;
+        assert_eq!(stopped.count(), 1, "it was stopped");
+    });
+}
+
+/// Seed 002, Workers: claiming is fair. A queue that never runs dry is not all a worker does.
+#[test]
+fn a_worker_of_two_queues_and_a_limited_task_does_some_of_each() {
+    let world = World::new();
+    let process = world.process(world.store());
+    world.block_on(async {
+        let done: [Tally; 3] = Default::default();
+        let count = |of: usize| {
+            let (tally, time) = (done[of].clone(), world.time());
+            move |_: TaskContext, (): ()| {
+                let (tally, nap) = (tally.clone(), time.sleep(seconds(1)));
+                async move {
+                    nap.await;
+                    tally.add();
+                    Ok(())
+                }
+            }
+        };
+        let engine = start(&process, |engine| {
+            let limited = Handler::new("few", count(1)).concurrency(1);
+            let other = Handler::new("other", count(2)).queue("z");
+            engine.task("many", count(0)).handler(limited).handler(other).tasks_max(2)
+        })
+        .await;
+        for name in ["many", "few"] {
+            for _ in 0..60 {
+                engine.enqueue(name, &()).await.unwrap();
+            }
+        }
+        for _ in 0..60 {
+            engine.enqueue("other", &()).queue("z").await.unwrap();
+        }
+        world.sleep(seconds(30)).await;
+        let done = done.map(|tally| tally.count());
+        assert!(done.iter().all(|done| *done >= 10), "of each some, and not all of one: {done:?}");
+    });
+}

@@ -31,7 +31,7 @@ const LOCK_RUNS_OF_TASKS: &str = concat!(
     run_columns!(),
     " FROM (SELECT ns, id FROM unnest($1::int[], $2::text[]) k (ns, id) UNION \
       SELECT t.ns, t.run FROM unnest($3::int[], $4::text[]) k (ns, id) \
-      JOIN task t ON t.ns = k.ns AND t.id = k.id WHERE t.run IS NOT NULL) k \
+      JOIN task t ON t.ns = ANY(ARRAY[k.ns]) AND t.id = k.id WHERE t.run || '' IS NOT NULL) k \
       JOIN run r ON r.ns = k.ns AND r.id = k.id ORDER BY r.ns + 0, r.id FOR UPDATE OF r"
 );
 
@@ -41,7 +41,7 @@ const LOCK_RUNS_OF_STARTS: &str = concat!(
     run_columns!(),
     " FROM (SELECT ns, id FROM unnest($1::int[], $2::text[]) k (ns, id) UNION \
       SELECT t.ns, t.run FROM unnest($3::int[], $4::text[]) k (ns, id) \
-      JOIN task t ON t.ns = k.ns AND t.id = k.id WHERE t.run IS NOT NULL UNION \
+      JOIN task t ON t.ns = ANY(ARRAY[k.ns]) AND t.id = k.id WHERE t.run || '' IS NOT NULL UNION \
       SELECT s.ns, s.run FROM unnest($5::int[], $6::smallint[], $7::text[]) k (ns, kind, key) \
       JOIN start_key s ON s.ns = k.ns AND s.kind = k.kind AND s.key = k.key) k \
       JOIN run r ON r.ns = k.ns AND r.id = k.id ORDER BY r.ns + 0, r.id FOR UPDATE OF r"
@@ -50,7 +50,7 @@ const LOCK_RUNS_OF_STARTS: &str = concat!(
 const LOCK_TASKS: &str = concat!(
     "SELECT ",
     task_columns!(),
-    " FROM unnest($1::int[], $2::text[]) k (ns, id) JOIN task t ON t.ns = k.ns AND t.id = k.id \
+    " FROM unnest($1::int[], $2::text[]) k (ns, id) JOIN task t ON t.ns = ANY(ARRAY[k.ns]) AND t.id = k.id \
       ORDER BY t.ns + 0, t.id FOR UPDATE OF t"
 );
 

@@ -79,10 +79,10 @@ const PURGE: [&str; 8] = [
 /// Dead tasks of deleted runs.
 pub(super) const BURY_OF: &str = "DELETE FROM task d USING (SELECT t.ns, t.id FROM unnest($1::bigint[]) k (seq) \
      JOIN run r ON r.seq = k.seq JOIN task t ON t.origin = r.id AND t.ns + 0 = r.ns AND t.state = 2 LIMIT $2 FOR UPDATE OF t) t \
-     WHERE d.ns = t.ns AND d.id = t.id RETURNING 1";
+     WHERE d.ns = ANY(ARRAY[t.ns]) AND d.id = t.id RETURNING 1";
 /// Tasks that died before, the longest dead first.
 pub(super) const BURY_OLD: &str = "DELETE FROM task d USING (SELECT t.ns, t.id FROM task t WHERE t.state = 2 AND t.died_at <= $1 \
-     ORDER BY t.died_at LIMIT $2 FOR UPDATE SKIP LOCKED) t WHERE d.ns = t.ns AND d.id = t.id RETURNING 1";
+     ORDER BY t.died_at LIMIT $2 FOR UPDATE SKIP LOCKED) t WHERE d.ns = ANY(ARRAY[t.ns]) AND d.id = t.id RETURNING 1";
 
 /// Deleted runs whose rows go in one transaction.
 const DOOMED_MAX: usize = 256;

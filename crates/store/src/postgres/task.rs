@@ -37,11 +37,11 @@ macro_rules! fits {
     };
 }
 
-/// What this claim took before.
+/// What this claim took before. Written so that no other index fits: one for tasks that have an end would, if it seemed empty.
 pub(super) const HELD: &str = concat!(
     "SELECT ",
     task_columns!(),
-    " FROM task t WHERE t.worker = $7 AND t.claim = $8 AND t.state + 0 = 1 AND t.until + 0 > ",
+    " FROM task t WHERE t.worker = $7 AND t.claim = $8 AND t.state + 0 = 1 AND coalesce(t.until, 0) > ",
     now!(),
     " AND t.queue || '' = ANY($3::text[]) AND ($9::int IS NULL OR t.ns + 0 = $9) AND ",
     fits!(),
@@ -56,7 +56,7 @@ pub(super) const PROMOTE: &str = concat!(
      (SELECT t.ns, t.id FROM task t WHERE t.queue = q.queue AND t.until >= q.floor AND t.until <= ",
     now!(),
     " ORDER BY t.until LIMIT $4 FOR UPDATE SKIP LOCKED) d) d \
-     WHERE t.ns = d.ns AND t.id = d.id RETURNING t.queue, - t.priority::int, t.ns, t.place"
+     WHERE t.ns = ANY(ARRAY[d.ns]) AND t.id = d.id RETURNING t.queue, - t.priority::int, t.ns, t.place"
 );
 
 /// The first ones of some lines.
@@ -202,7 +202,7 @@ fn promote_params<'p>(core: &Core, look: &'p lines::Look) -> Vec<Param<'p>> {
     vec![
         Box::new(core.manual_now()),
         Box::new(look.ends.iter().map(|(queue, ..)| queue.as_str()).collect::<Vec<_>>()),
-        Box::new(look.ends.iter().map(|(_, floor, _)| *floor).collect::<Vec<_>>()),
+        Box::new(look.ends.iter().map(|(_, from)| from.floor).collect::<Vec<_>>()),
         Box::new(number(PROMOTE_MAX as u64)),
     ]
 }

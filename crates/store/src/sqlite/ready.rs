@@ -144,7 +144,7 @@ impl Ready for Tasks<'_, '_> {
     }
 }
 
-/// Tasks that are wanted, at most so many.
+/// Tasks that are wanted, at most so many. One that cannot be read is set aside: it must not hold up its queue.
 pub(super) fn tasks(
     rows: &mut SqliteRows<'_>,
     sql: &str,
@@ -154,11 +154,20 @@ pub(super) fn tasks(
 ) -> Result<Vec<TaskRow>, Fault> {
     let mut statement = rows.connection.prepare_cached(sql)?;
     let mut stored = statement.query(params)?;
-    let mut found = Vec::new();
+    let (mut found, mut corrupt) = (Vec::new(), Vec::new());
     while found.len() < count {
         let Some(row) = stored.next()? else { break };
-        let namespace = rows.names.name(rows.connection, row.get(0)?)?;
-        found.extend(Some(decode::task(row, namespace)?).filter(&wanted));
+        let namespace = rows.names.name(rows.connection, row.get(0)?);
+        match namespace.and_then(|namespace| decode::task(row, namespace)) {
+            Ok(task) => found.extend(Some(task).filter(&wanted)),
+            Err(_) => corrupt.push((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)),
+        }
+    }
+    drop(stored);
+    drop(statement);
+    for (ns, id) in corrupt {
+        let now = rows.now().as_millis();
+        rows.execute(statements::BURY_TASK, params![ns, id, now])?;
     }
     Ok(found)
 }

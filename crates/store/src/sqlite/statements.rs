@@ -147,6 +147,10 @@ pub(super) const TASKS_READY: &str = concat!(
     " FROM task INDEXED BY task_ready WHERE state = 0 AND queue = ?1 AND priority = ?2 AND ns = ?3 ORDER BY place, id"
 );
 
+/// Sets a task aside that cannot be read.
+pub(super) const BURY_TASK: &str = "UPDATE task SET state = 2, worker = NULL, claim = NULL, until = NULL, died_at = ?3 \
+     WHERE ns = ?1 AND id = ?2";
+
 /// Tasks that died before, the longest dead first.
 pub(super) const BURY_OLD: &str = "DELETE FROM task WHERE (ns, id) IN \
      (SELECT ns, id FROM task WHERE state = 2 AND died_at <= ?1 ORDER BY died_at LIMIT ?2)";

@@ -3,15 +3,7 @@
 use outlast_store::{CommitError, PostgresStore, Store, StoreError, Trouble};
 use tokio_postgres::Client;
 
-use super::scene::{Schema, append, claim, client, create_owned, events, new_run, register, url};
-
-/// The server's URL with another database.
-fn url_of(database: &str) -> String {
-    let server = url();
-    let (path, settings) = server.split_once('?').unwrap_or((&server, ""));
-    let (host, _) = path.rsplit_once('/').unwrap();
-    format!("{host}/{database}?{settings}").trim_end_matches('?').to_owned()
-}
+use super::scene::{Database, Schema, append, claim, client, create_owned, events, new_run, register, url};
 
 /// Settings of a database count for sessions that begin after them.
 async fn begin_sessions_anew(admin: &Client, database: &str) {
@@ -37,11 +29,10 @@ async fn create(store: &PostgresStore, id: &str) -> Result<(), StoreError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_may_not_be_written_can_be_read_and_writes_go_on_when_they_may() {
-    let schema = Schema::new();
-    let database = schema.name.clone();
     let admin = client(&url()).await;
-    admin.batch_execute(&format!("CREATE DATABASE {database}")).await.unwrap();
-    let store = Schema::at(&url_of(&database)).connect().await;
+    let own = Database::create().await;
+    let database = own.name.clone();
+    let store = Schema::at(&own.url).connect().await;
     let lease = register(&store).await;
     let fence = create_owned(&store, "a", lease).await;
     append(&store, "a", fence, 0, "before").await.unwrap();
@@ -68,5 +59,5 @@ async fn a_database_that_may_not_be_written_can_be_read_and_writes_go_on_when_th
     append(&store, "a", fence, 1, "after").await.expect("writes go on without the store being opened again");
     assert_eq!(events(&store, "a").await, 2);
     drop(store);
-    admin.batch_execute(&format!("DROP DATABASE {database} WITH (FORCE)")).await.unwrap();
+    own.end().await;
 }

@@ -88,6 +88,27 @@ impl Schema {
     }
 }
 
+/// Another database of the server: its settings, and what its sessions hold, are its own.
+pub(crate) struct Database {
+    pub(crate) name: String,
+    pub(crate) url: String,
+}
+
+impl Database {
+    pub(crate) async fn create() -> Database {
+        let (name, server) = (format!("story_{}", uuid::Uuid::new_v4().simple()), url());
+        client(&server).await.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        let (path, settings) = server.split_once('?').unwrap_or((&server, ""));
+        let (host, _) = path.rsplit_once('/').unwrap();
+        Database { url: format!("{host}/{name}?{settings}").trim_end_matches('?').to_owned(), name }
+    }
+
+    pub(crate) async fn end(self) {
+        let sql = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        client(&url()).await.batch_execute(&sql).await.unwrap();
+    }
+}
+
 fn url_without_name(url: &str) -> String {
     url.replace("application_name=story_", "application_name=raw_")
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test is where tasks and threads meet")]
 
 mod aborts;
+mod damage;
 mod disk;
 mod here;
 mod kills;

@@ -9,7 +9,7 @@ use crate::postgres::working_set::WorkingSet;
 use crate::rows::{TaskRow, lapse_code, task_state_code};
 
 const DELETE: &str = "DELETE FROM task t USING unnest($1::int[], $2::text[]) k (ns, id) \
-     WHERE t.ns = k.ns AND t.id = k.id";
+     WHERE t.ns = ANY(ARRAY[k.ns]) AND t.id = k.id";
 
 const INSERT: &str = "INSERT INTO task (ns, id, run, key, state, attempt, token, worker, claim, available_at, until, \
      cancelled, note, place, died_at, began, lapse, lapsed, name, queue, priority, args, meta, origin) \
@@ -26,7 +26,7 @@ const UPDATE: &str = "UPDATE task t SET run = k.run, key = k.key, state = k.stat
      FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::int[], $7::bigint[], $8::text[], \
      $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[], $13::bytea[], $14::bigint[], $15::bigint[], \
      $16::bigint[], $17::smallint[], $18::smallint[]) \
-     k (ns, id, run, key, state, attempt, token, worker, claim, available_at, until, cancelled, note, place, died_at, began, lapse, lapsed) WHERE t.ns = k.ns AND t.id = k.id";
+     k (ns, id, run, key, state, attempt, token, worker, claim, available_at, until, cancelled, note, place, died_at, began, lapse, lapsed) WHERE t.ns = ANY(ARRAY[k.ns]) AND t.id = k.id";
 
 /// One that another transaction put meanwhile is a unique key taken: then all is decided again.
 const INSERT_SCHEDULES: &str = "INSERT INTO schedule (ns, id, revision, spec, state, next_at) \

@@ -23,20 +23,30 @@ pub(in super::super) const HEADS: &str = "SELECT k.queue, k.level, k.ns, h.place
 pub(in super::super) const ENDS: &str = "SELECT q.queue, e.until FROM unnest($1::text[]) q (queue) CROSS JOIN LATERAL \
      (SELECT t.until FROM task t WHERE t.queue = q.queue AND t.until IS NOT NULL ORDER BY t.until LIMIT 1) e";
 
-macro_rules! next_line {
-    ($from:literal) => {
+macro_rules! first_of {
+    ($from:literal, $where:literal) => {
         concat!(
-            "CROSS JOIN LATERAL (SELECT - t.priority::int AS level, t.ns + 0 AS ns FROM task t WHERE t.queue = ",
+            "(SELECT - t.priority::int AS level, t.ns + 0 AS ns FROM task t WHERE t.queue = ",
             $from,
-            ".queue AND t.state = 0 AND (- t.priority::int, t.ns + 0) > (",
-            $from,
-            ".level, ",
-            $from,
-            ".ns) AND (- t.priority::int, t.ns + 0) < (",
-            $from,
-            ".to_level, ",
-            $from,
-            ".to_ns) ORDER BY - t.priority::int, t.ns + 0, t.place, t.id LIMIT 1) n"
+            ".queue AND t.state = 0 AND ",
+            $where,
+            " ORDER BY - t.priority::int, t.ns + 0, t.place, t.id LIMIT 1)"
+        )
+    };
+}
+
+/// The first line behind one: of its level, of a level between, of the level where it ends. In three parts, because each of them can
+/// be looked up: a comparison of pairs would read the line before the gap, and all that is dead in it, to its end.
+macro_rules! next_line {
+    ($from:literal, $rest:literal, $between:literal, $last:literal) => {
+        concat!(
+            "CROSS JOIN LATERAL (SELECT p.level, p.ns FROM (",
+            first_of!($from, $rest),
+            " UNION ALL ",
+            first_of!($from, $between),
+            " UNION ALL ",
+            first_of!($from, $last),
+            ") p ORDER BY p.level, p.ns LIMIT 1) n"
         )
     };
 }
@@ -45,9 +55,21 @@ macro_rules! next_line {
 pub(in super::super) const GAPS: &str = concat!(
     "WITH RECURSIVE line AS (SELECT g.queue, n.level, n.ns, g.to_level, g.to_ns \
      FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::int[]) g (queue, level, ns, to_level, to_ns) ",
-    next_line!("g"),
+    next_line!(
+        "g",
+        "- t.priority::int = g.level AND t.ns + 0 > g.ns \
+         AND t.ns + 0 < CASE WHEN g.level < g.to_level THEN 2147483647 ELSE g.to_ns END",
+        "- t.priority::int > g.level AND - t.priority::int < g.to_level",
+        "- t.priority::int = g.to_level AND t.ns + 0 < CASE WHEN g.level < g.to_level THEN g.to_ns ELSE -1 END"
+    ),
     " UNION ALL SELECT l.queue, n.level, n.ns, l.to_level, l.to_ns FROM line l ",
-    next_line!("l"),
+    next_line!(
+        "l",
+        "- t.priority::int = l.level AND t.ns + 0 > l.ns \
+         AND t.ns + 0 < CASE WHEN l.level < l.to_level THEN 2147483647 ELSE l.to_ns END",
+        "- t.priority::int > l.level AND - t.priority::int < l.to_level",
+        "- t.priority::int = l.to_level AND t.ns + 0 < CASE WHEN l.level < l.to_level THEN l.to_ns ELSE -1 END"
+    ),
     ") SELECT queue, level, ns FROM line"
 );
 
@@ -57,8 +79,9 @@ const MARGIN_MS: i64 = 100;
 /// The same for transactions that take longer, and how often those are looked for.
 const BROAD_MARGIN_MS: i64 = 500;
 const BROAD_MS: i64 = 250;
-/// How often the whole of the lines is looked at, for transactions that took longer still.
-const WHOLE_MS: i64 = 5_000;
+/// How often the whole of the lines is looked at, for transactions that took longer still, and for tasks that were given back and have
+/// kept their place.
+const WHOLE_MS: i64 = 1_000;
 /// A line that was empty for so long is forgotten.
 const FORGET_MS: i64 = 10 * 60 * 1_000;
 /// Lines that are remembered. If there are more it begins anew.
@@ -77,30 +100,50 @@ struct Known {
     broad: i64,
     whole: i64,
     seen: i64,
+    /// How often it was reopened: what a look says that began before is not believed.
+    reopened: u64,
 }
 
 /// How much of a line is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
+enum Width {
     Near,
     Broad,
 }
 
+/// From where a line is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct From {
+    pub(super) floor: i64,
+    width: Width,
+    /// How often it had been reopened by then.
+    reopened: u64,
+}
+
+impl From {
+    const START: From = From { floor: i64::MIN, width: Width::Broad, reopened: 0 };
+}
+
 impl Known {
     fn new(floor: i64, now: i64) -> Known {
-        Known { floor, broad_floor: floor, broad: now, whole: now, seen: now }
+        Known { floor, broad_floor: floor, broad: now, whole: now, seen: now, reopened: 0 }
     }
 
     /// From where to look at it, and how much that is.
-    fn look(&self, now: i64) -> (i64, Width) {
-        if self.broad + BROAD_MS <= now { (self.broad_floor, Width::Broad) } else { (self.floor, Width::Near) }
+    fn look(&self, now: i64) -> From {
+        let (floor, width) =
+            if self.broad + BROAD_MS <= now { (self.broad_floor, Width::Broad) } else { (self.floor, Width::Near) };
+        From { floor, width, reopened: self.reopened }
     }
 
     /// Takes note of what was seen: the first of what there is, if there is anything.
-    fn note(&mut self, width: Width, head: Option<i64>, now: i64) {
+    fn note(&mut self, from: From, head: Option<i64>, now: i64) {
+        if from.reopened != self.reopened {
+            return;
+        }
         let empty_to = head.unwrap_or(i64::MAX);
         self.floor = empty_to.min(now - MARGIN_MS);
-        if width == Width::Broad {
+        if from.width == Width::Broad {
             self.broad_floor = empty_to.min(now - BROAD_MARGIN_MS);
             self.broad = now;
         }
@@ -110,6 +153,7 @@ impl Known {
     fn reopen(&mut self, place: i64) {
         self.floor = self.floor.min(place);
         self.broad_floor = self.broad_floor.min(place);
+        self.reopened += 1;
     }
 }
 
@@ -127,12 +171,12 @@ pub(in super::super) struct Lines {
 
 /// How to look at the lines of some queues.
 pub(in super::super) struct Look {
-    /// Lines, from where to look at each, and how much of it that is.
-    heads: Vec<(Line, i64, Width)>,
+    /// Lines, and from where to look at each.
+    heads: Vec<(Line, From)>,
     /// Between which lines to look for others.
     gaps: Vec<(String, Ends, Ends)>,
     /// Queues, and from when on tasks are to be made ready.
-    pub(super) ends: Vec<(String, i64, Width)>,
+    pub(super) ends: Vec<(String, From)>,
 }
 
 /// Level and namespace of a line between which and another there is a gap.
@@ -147,16 +191,15 @@ impl Lines {
         let mut look = Look { heads: Vec::new(), gaps: Vec::new(), ends: Vec::new() };
         let from = |known: Option<&Known>| match known {
             Some(known) if skips => known.look(self.now),
-            Some(_) | None => (i64::MIN, Width::Broad),
+            Some(known) => From { reopened: known.reopened, ..From::START },
+            None => From::START,
         };
         for queue in queues {
-            let (floor, width) = from(self.ends.get(*queue));
-            look.ends.push(((*queue).to_owned(), floor, width));
+            look.ends.push(((*queue).to_owned(), from(self.ends.get(*queue))));
             let first = ((*queue).to_owned(), i32::MIN, i32::MIN);
             let mut last = BEFORE_ALL;
             for (line, known) in self.known.range(first..).take_while(|((of, ..), _)| of == queue) {
-                let (floor, width) = from(Some(known));
-                look.heads.push((line.clone(), floor, width));
+                look.heads.push((line.clone(), from(Some(known))));
                 look.gaps.push(((*queue).to_owned(), last, (line.1, line.2)));
                 last = (line.1, line.2);
             }
@@ -167,20 +210,26 @@ impl Lines {
 
     /// Takes note of what was seen: those of the known lines that are not empty, and where they begin, and others.
     pub(super) fn note(&mut self, look: &Look, seen: &Seen, now: i64) {
-        self.now = now;
-        for (line, _, width) in &look.heads {
+        if now + MARGIN_MS < self.now {
+            // The server's clock was set back: what is queued from now on is before what was found empty.
+            (self.known, self.ends) = (BTreeMap::new(), BTreeMap::new());
+            self.now = now;
+        }
+        // Claims that are under way at once need not end in the order of their times.
+        self.now = self.now.max(now);
+        for (line, from) in &look.heads {
             let head = seen.heads.get(line).copied();
             if let Some(known) = self.known.get_mut(line) {
-                known.note(*width, head, now);
+                known.note(*from, head, now);
                 known.seen = if head.is_some() { now } else { known.seen };
             }
         }
         for line in &seen.others {
             self.known.insert(line.clone(), Known::new(i64::MIN, now));
         }
-        for (queue, _, width) in &look.ends {
+        for (queue, from) in &look.ends {
             let known = self.ends.entry(queue.clone()).or_insert(Known::new(i64::MIN, now));
-            known.note(*width, seen.more_to_promote.then_some(i64::MIN), now);
+            known.note(*from, seen.more_to_promote.then_some(i64::MIN), now);
         }
         for (line, place) in &seen.promoted {
             self.known.entry(line.clone()).or_insert(Known::new(*place, now)).reopen(*place);
@@ -197,10 +246,10 @@ impl Lines {
         let mut look = Look { heads: Vec::new(), gaps: Vec::new(), ends: Vec::new() };
         for (line, _) in self.known.iter().filter(|((of, ..), known)| queues.contains(of.as_str()) && is_overdue(known))
         {
-            look.heads.push((line.clone(), i64::MIN, Width::Broad));
+            look.heads.push((line.clone(), From::START));
         }
         for (queue, _) in self.ends.iter().filter(|(of, known)| queues.contains(of.as_str()) && is_overdue(known)) {
-            look.ends.push((queue.clone(), i64::MIN, Width::Broad));
+            look.ends.push((queue.clone(), From::START));
         }
         let is_time = !look.heads.is_empty() || !look.ends.is_empty();
         let wanted = is_time && !self.looking;
@@ -239,7 +288,7 @@ impl Look {
             Box::new(self.heads.iter().map(|(line, ..)| line.0.as_str()).collect::<Vec<_>>()),
             Box::new(self.heads.iter().map(|(line, ..)| line.1).collect::<Vec<_>>()),
             Box::new(self.heads.iter().map(|(line, ..)| line.2).collect::<Vec<_>>()),
-            Box::new(self.heads.iter().map(|(_, floor, _)| *floor).collect::<Vec<_>>()),
+            Box::new(self.heads.iter().map(|(_, from)| from.floor).collect::<Vec<_>>()),
         ];
         let gaps: Vec<Param<'_>> = vec![
             Box::new(self.gaps.iter().map(|(queue, ..)| queue.as_str()).collect::<Vec<_>>()),
@@ -349,7 +398,7 @@ mod tests {
 
     /// From where the next look begins.
     fn next(lines: &Lines) -> i64 {
-        lines.look(&BTreeSet::from(["work"]), true).heads[0].1
+        lines.look(&BTreeSet::from(["work"]), true).heads[0].1.floor
     }
 
     #[test]
@@ -372,8 +421,8 @@ mod tests {
     #[test]
     fn the_whole_of_a_line_is_looked_at_now_and_then_by_one_at_a_time() {
         let queues = BTreeSet::from(["work"]);
-        assert!(watched(14_000).overdue(&queues).is_none(), "not yet");
-        let mut lines = watched(16_000);
+        assert!(watched(10_900).overdue(&queues).is_none(), "not yet");
+        let mut lines = watched(11_000);
         let look = lines.overdue(&queues).expect("it is time");
         assert!(lines.overdue(&queues).is_none(), "somebody does");
         let whole = Whole { heads: BTreeMap::from([(line(), 9_000)]), ..Whole::default() };
@@ -383,7 +432,29 @@ mod tests {
     }
 
     #[test]
+    fn a_look_that_began_before_a_line_was_reopened_does_not_close_it() {
+        let mut lines = watched(12_000);
+        let before = lines.look(&BTreeSet::from(["work"]), true);
+        let promoted = BTreeMap::from([(line(), 5_000)]);
+        lines.note(
+            &Look { heads: Vec::new(), gaps: Vec::new(), ends: Vec::new() },
+            &Seen { promoted, ..Seen::default() },
+            12_010,
+        );
+        lines.note(&before, &Seen::default(), 12_020);
+        assert_eq!(next(&lines), 5_000, "it saw the line as it was");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_hides_nothing() {
+        let mut lines = watched(20_000);
+        let look = lines.look(&BTreeSet::from(["work"]), true);
+        lines.note(&look, &Seen::default(), 15_000);
+        assert!(lines.look(&BTreeSet::from(["work"]), true).heads.is_empty(), "every line is looked for anew");
+    }
+
+    #[test]
     fn where_the_clock_is_set_by_hand_nothing_is_skipped() {
-        assert_eq!(watched(12_000).look(&BTreeSet::from(["work"]), false).heads[0].1, i64::MIN);
+        assert_eq!(watched(12_000).look(&BTreeSet::from(["work"]), false).heads[0].1.floor, i64::MIN);
     }
 }

@@ -2,5 +2,5 @@
 
 #[test]
 fn a_workflow_that_could_not_be_replayed_does_not_compile() {
-    trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
+    trybuild::TestCases::new().compile_fail("tests/mistakes/*.rs");
 }
