@@ -23,6 +23,10 @@ pub(super) const UPDATE_RUN: &str = "UPDATE run SET version = ?2, status = ?3, g
      owner = ?7, claim = ?8, ready_at = ?9, tries = ?10, finished_at = ?11, note = ?12, deleted_at = ?13, \
      inbox_next = ?14, signals = ?15, answered = ?16, side = ?17, next_place = ?18 WHERE row = ?1";
 
+/// The same without what indexes are made from, so that none is touched.
+pub(super) const UPDATE_RUN_IN_PLACE: &str = "UPDATE run SET version = ?2, generation = ?3, next = ?4, fence = ?5, claim = ?6, \
+     tries = ?7, note = ?8, inbox_next = ?9, signals = ?10, answered = ?11, side = ?12, next_place = ?13 WHERE row = ?1";
+
 /// What a claim holds already.
 pub(super) const HELD: &str =
     concat!("SELECT ", run_columns!(), " FROM run WHERE owner = ?1 AND claim = ?2 ORDER BY row LIMIT ?3");
