@@ -87,6 +87,13 @@ pub(super) const INSERT_INBOX: &str = "INSERT INTO inbox (ns, run, id, kind, key
 pub(super) const INBOX: &str =
     concat!("SELECT ", inbox_columns!(), " FROM inbox WHERE ns = ?1 AND run = ?2 ORDER BY id");
 
+/// The same, of a run by its name.
+pub(super) const INBOX_OF: &str = concat!(
+    "SELECT ",
+    inbox_columns!(),
+    " FROM inbox WHERE ns = ?1 AND run = (SELECT row FROM run WHERE ns = ?1 AND id = ?2) ORDER BY id"
+);
+
 pub(super) const PUT_WAIT: &str = "INSERT OR REPLACE INTO wait (ns, run, key, kind, state, name, token, heartbeat, \
      assignee, meta, since, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
