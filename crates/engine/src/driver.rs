@@ -21,19 +21,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use outlast_core::commit::{Commit, NewRun, Parent, Status, Then};
-use outlast_core::id::{Fence, Generation, Index, RunKey, Version, WorkflowName};
+use outlast_core::id::{Fence, Generation, InboxId, Index, RunKey, Version, WorkflowName};
 use outlast_core::lifecycle::Decision;
 use outlast_core::limits::{TEXT_BYTES_MAX, TRIES_ALONE};
 use outlast_core::planted;
 use outlast_core::time::Timestamp;
-use outlast_store::{Claimed, Created, LoadFrom, Store, StoreError};
+use outlast_store::{Claimed, Created, LoadFrom, Loaded, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::calls::{AGAIN_FIRST, pause};
 use self::calls::{Calls, Creation, Done, Wanted};
+pub(crate) use self::here::{Deliver, DeliveredHere};
 use self::hot::Hot;
 use self::place::Place;
 use self::ready::{Ready, RunNo};
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Adopt(Box<Claimed>),
     /// Something came for a run that may be driven here.
     Woken(RunKey),
+    /// Deliver what came of a run's task, and drive the run, if there is nothing else to do.
+    Deliver(Box<Deliver>),
     /// End a run without asking it.
     Terminate(Box<Terminate>),
     /// The lease is over: drop everything.
@@ -196,14 +200,15 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         loop {
             let round = std::future::poll_fn(|context| self.poll_round(context)).await;
-            let Round { commands, done, mut ready, closed, alarmed: _ } = round;
-            let mut stop = None;
-            for command in commands {
-                if let Some(reply) = self.command(command, &mut ready) {
-                    stop = Some(reply);
-                }
-            }
+            let Round { mut commands, done, mut ready, closed, alarmed: _ } = round;
+            // Nothing goes on under a lease that is over.
+            let lost = commands.iter().rposition(|command| matches!(command, Command::LeaseLost));
+            let later = commands.split_off(lost.map_or(0, |at| at + 1));
+            let stop = self.obey(commands, &mut ready);
+            let later = self.note_wakes(later);
+            // A claim may rest on a commit that ended a turn: with its answer the program is kept for it.
             done.into_iter().for_each(|done| self.done(done));
+            let stop = self.obey(later, &mut ready).or(stop);
             ready.into_iter().for_each(|no| self.advance(no));
             self.send();
             self.set_alarm();
@@ -251,6 +256,11 @@ impl Driver {
         if idle { Poll::Pending } else { Poll::Ready(round) }
     }
 
+    /// Does what is asked; who waits for the end, if it is to stop.
+    fn obey(&mut self, commands: Vec<Command>, ready: &mut Vec<RunNo>) -> Option<oneshot::Sender<()>> {
+        commands.into_iter().filter_map(|command| self.command(command, ready)).last()
+    }
+
     fn command(&mut self, command: Command, ready: &mut Vec<RunNo>) -> Option<oneshot::Sender<()>> {
         match command {
             Command::Create { new, reply } => {
@@ -263,6 +273,7 @@ impl Driver {
             Command::Drive(claimed) => claimed.into_iter().for_each(|claimed| self.drive(claimed)),
             Command::Adopt(claimed) => self.adopt(*claimed),
             Command::Woken(run) => self.woken(&run),
+            Command::Deliver(order) => self.deliver_here(*order),
             Command::Terminate(order) => self.terminate(*order),
             Command::LeaseLost => self.lease_lost(),
             Command::Inspect { run, reply } => {
@@ -296,7 +307,7 @@ impl Driver {
     fn drive(&mut self, claimed: Claimed) {
         self.time.has_passed(claimed.now);
         let hot = self.hot.take(&claimed);
-        let Claimed { run, fence, generation, next, workflow, version, parent, tries, was, .. } = claimed;
+        let Claimed { run, fence, generation, next, workflow, version, parent, tries, was, inbox, .. } = claimed;
         let suspect = tries >= TRIES_ALONE;
         if self.draining {
             if suspect {
@@ -309,12 +320,17 @@ impl Driver {
         }
         let owned = Owned { run: run.clone(), fence, generation, next, workflow, version, parent };
         let from = if hot.is_some() { LoadFrom::Index(next) } else { self.load_from(&owned) };
+        let known = inbox.filter(|_| hot.is_some());
         let no = self.place(run.clone(), Slot::Loading { owned, hints: Hints::default(), hot: hot.map(Box::new) });
         if let Some(place) = self.places.get_mut(&no) {
             place.suspect = suspect;
             place.resumed = was == Status::Waiting;
         }
-        self.loads.push(Wanted { no, run, from, taking: None });
+        match known {
+            // Everything that came before the claim: what comes later wakes it once more.
+            Some(inbox) => self.restore(no, Loaded { inbox, ..nothing_loaded(run, generation, next) }),
+            None => self.loads.push(Wanted { no, run, from, taking: None }),
+        }
     }
 
     fn adopt(&mut self, claimed: Claimed) {
@@ -417,6 +433,18 @@ impl Driver {
             place.slot = Slot::Leaving;
         }
         self.commits.push((no, commit));
+    }
+
+    /// Takes note of wakes of runs that are driven, before any of them ends its turn; what else is asked for is left.
+    fn note_wakes(&mut self, commands: Vec<Command>) -> Vec<Command> {
+        let mut left = Vec::with_capacity(commands.len());
+        for command in commands {
+            match command {
+                Command::Woken(run) if self.numbers.contains_key(&run) => self.woken(&run),
+                other => left.push(other),
+            }
+        }
+        left
     }
 
     fn woken(&mut self, run: &RunKey) {
@@ -526,6 +554,20 @@ impl Driver {
             }
         };
         self.under_way.push(call);
+    }
+}
+
+/// A journal from its end on, and an empty inbox.
+fn nothing_loaded(run: RunKey, generation: Generation, next: Index) -> Loaded {
+    Loaded {
+        run,
+        generation,
+        input: Bytes::new(),
+        snapshot: None,
+        first: next,
+        events: Vec::new(),
+        inbox: Vec::new(),
+        inbox_next: InboxId(0),
     }
 }
 

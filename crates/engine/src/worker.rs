@@ -20,7 +20,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{Either, join, select};
 use outlast_core::commit::{Delivery, TaskOutcome};
-use outlast_core::id::{ClaimId, WorkerId};
+use outlast_core::id::{ClaimId, RunKey, WorkerId};
 use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
 use outlast_store::{ClaimTasks, ClaimedTask, Sighting, Store};
 use tokio::sync::{mpsc, watch};
@@ -71,6 +71,8 @@ struct Desk {
     heard: Option<Ended>,
     /// Outcomes that the store has not acknowledged yet.
     outcomes: Vec<Delivery>,
+    /// The run that awaits the last of them.
+    awaits: Option<RunKey>,
     /// Whether there may be tasks to claim.
     hungry: bool,
     /// Names the next claim. A claim whose answer was lost is made again under the same name.
@@ -95,6 +97,7 @@ impl Worker {
             report,
             heard: None,
             outcomes: Vec::new(),
+            awaits: None,
             hungry: true,
             claim: u64::try_from(self.time.host().random() >> 66).unwrap_or(1),
             runs_claim: u64::try_from(self.time.host().random() >> 66).unwrap_or(1),
@@ -141,14 +144,23 @@ impl Worker {
     /// Takes what the attempts said.
     fn collect(&self, desk: &mut Desk) {
         while let Some(ended) = desk.heard.take().or_else(|| desk.ended.try_recv().ok()) {
+            let full = desk.held.len() >= self.tasks_max;
             let Some(task) = desk.held.remove(&ended) else { continue };
-            desk.hungry = true;
+            desk.hungry |= full || self.may_have_more(&task, &ended.outcome);
+            desk.awaits = task.run.clone().map(|run| RunKey::new(task.namespace.clone(), run));
             if let TaskOutcome::Retry { at, .. } = &ended.outcome {
                 self.board.task_due(*at);
             }
             meters::task_ended(&ended.outcome);
             desk.outcomes.push(delivery(&task, ended.outcome));
         }
+    }
+
+    /// Whether there may be something to claim because this one ended, although there was room for it all along.
+    fn may_have_more(&self, task: &ClaimedTask, outcome: &TaskOutcome) -> bool {
+        let limited = self.handlers.get(&task.name).is_none_or(|handler| handler.is_limited());
+        // Where others queue tasks, too, nobody gives notice of all of them.
+        !self.node.sole || limited || !matches!(outcome, TaskOutcome::Finished { .. } | TaskOutcome::Failed { .. })
     }
 
     /// Signs of life, when it is time, or when somebody no longer wants a task or wants its progress shown.
@@ -230,7 +242,8 @@ impl Worker {
         if desk.outcomes.is_empty() {
             return true;
         }
-        let answers = self.node.deliver(desk.outcomes.clone(), ClaimId(desk.runs_claim)).await;
+        let only = desk.awaits.clone().filter(|_| desk.outcomes.len() == 1);
+        let answers = self.node.deliver(desk.outcomes.clone(), ClaimId(desk.runs_claim), only).await;
         let failed = answers.iter().find_map(|answer| answer.as_ref().err().filter(|error| error.is_retryable()));
         match failed {
             Some(error) => {
@@ -301,6 +314,8 @@ impl Worker {
         desk.turn = desk.turn.wrapping_add(1);
         // With room left there is nothing more to claim until somebody gives notice.
         desk.hungry = desk.hungry && !tasks.is_empty() && desk.held.len() + tasks.len() < self.tasks_max;
+        // What is over before it began is not what was noted.
+        desk.awaits = None;
         for task in tasks {
             let policy = match judge::begin(&task, &self.limits, self.time.now()) {
                 Begun::Attempt(policy) => policy,

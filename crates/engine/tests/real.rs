@@ -4,9 +4,10 @@
 #![expect(clippy::disallowed_methods, reason = "these stories are about real time")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use outlast::{Ailment, Ctx, Engine, EngineError, Outlast, Retry, Status};
+use outlast::{Ailment, Ctx, Engine, EngineError, Outlast, Retry, Status, TaskContext};
 use outlast_store::{PostgresOptions, PostgresStore};
 
 async fn naps(ctx: Ctx, n: u32) -> outlast::Result<u32> {
@@ -61,8 +62,24 @@ async fn stuck(ctx: Ctx, _: ()) -> outlast::Result<()> {
     .await
 }
 
+/// How often `gathers` was begun: once, and once more for every replay.
+static GATHERINGS: AtomicUsize = AtomicUsize::new(0);
+
+async fn gathers(ctx: Ctx, tasks: usize) -> outlast::Result<usize> {
+    GATHERINGS.fetch_add(1, Ordering::Relaxed);
+    let all: Vec<_> = (0..tasks).map(|n| ctx.task::<usize>("same", &n)).collect();
+    let mut sum: usize = ctx.all(all).await?.into_iter().sum();
+    for n in 0..tasks {
+        sum += ctx.task::<usize>("same", &n).await?;
+    }
+    Ok(sum)
+}
+
 fn register(engine: Outlast) -> Outlast {
     engine
+        .workflow("gathers", gathers)
+        .task("same", |_: TaskContext, n: usize| async move { Ok(n) })
+        .tasks_max(8)
         .workflow("busy", busy)
         .workflow("naps", naps)
         .workflow("waits", waits)
@@ -143,6 +160,23 @@ async fn a_shutdown_does_not_wait_for_the_end_of_a_long_run() {
     let second = sqlite(&path).await;
     assert_eq!(second.run("a").unwrap().result::<u32>().await.unwrap(), 5_000);
     leave(&second).await;
+}
+
+/// Results come while a turn ends, and the run is claimed with them before its driver has heard that it was given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_results_come_while_its_turn_ends_is_not_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = sqlite(&folder.path().join("t.db")).await;
+    let (runs, tasks) = (8, 200);
+    let mut started = Vec::new();
+    for _ in 0..runs {
+        started.push(engine.start("gathers", &tasks).await.unwrap());
+    }
+    for run in started {
+        assert_eq!(run.result::<usize>().await.unwrap(), tasks * (tasks - 1));
+    }
+    assert_eq!(GATHERINGS.load(Ordering::Relaxed), runs, "a program that is kept goes on");
+    leave(&engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -158,6 +158,8 @@ pub struct Claimed {
     pub tries: u32,
     /// Where it stood before.
     pub was: Status,
+    /// What is in its inbox, if that was read with the claim: whoever still has its program need not load anything.
+    pub inbox: Option<Vec<InboxItem>>,
     /// The store's time when it answered.
     pub now: Timestamp,
 }

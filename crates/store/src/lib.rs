@@ -132,6 +132,11 @@ pub trait Store: Send + Sync + 'static {
         })
     }
 
+    /// [`Store::deliver_and_claim`] on the calling thread, in the way of [`Store::create_here`].
+    fn deliver_and_claim_here(&self, _deliveries: &[Delivery], _claim: &Claim) -> Option<DeliveredAndClaimed> {
+        None
+    }
+
     // Tasks.
 
     /// Enqueues tasks that no run awaits; idempotent by id.

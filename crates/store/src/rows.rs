@@ -109,6 +109,13 @@ impl RunRow {
         self.claim = None;
     }
 
+    /// Whether it is where it was among those that are ready, driven, alive or over.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn waits_like(&self, before: &RunRow) -> bool {
+        let place = |run: &RunRow| (run.status, run.owner, run.ready_at, run.finished_at, run.deleted_at);
+        place(self) == place(before)
+    }
+
     /// The row as it is after only its journal grew: what the hot path of a commit changes.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn is_advance_of(&self, before: &RunRow) -> bool {

@@ -359,20 +359,19 @@ impl Store for SqliteStore {
     fn deliver_and_claim(&self, deliveries: Vec<Delivery>, claim: Claim) -> BoxFuture<'_, DeliveredAndClaimed> {
         Box::pin(async move {
             let (count, limits) = (deliveries.len(), self.limits.clone());
-            let work = move |rows: &mut SqliteRows<'_>| {
-                let each = deliveries.iter().map(|delivery| answer(logic::deliver::deliver(rows, delivery, &limits)));
-                let delivered = each.collect::<Result<Vec<_>, _>>()?;
-                Ok(DeliveredAndClaimed { delivered, claimed: Some(answer(claim::claim(rows, &claim))?) })
-            };
+            let work = move |rows: &mut SqliteRows<'_>| claim::deliver_and_claim(rows, &deliveries, &claim, &limits);
             let done = match self.writer() {
                 Ok(writer) => writer.run(Lasting::Forever, work).await,
                 Err(error) => Err(error),
             };
-            done.unwrap_or_else(|error| DeliveredAndClaimed {
-                delivered: repeat(&error, count),
-                claimed: Some(Err(error)),
-            })
+            done.unwrap_or_else(|error| neither(error, count))
         })
+    }
+
+    fn deliver_and_claim_here(&self, deliveries: &[Delivery], claim: &Claim) -> Option<DeliveredAndClaimed> {
+        let (writer, _) = self.queues.as_ref()?;
+        let done = writer.here(|rows| claim::deliver_and_claim(rows, deliveries, claim, &self.limits))?;
+        Some(done.unwrap_or_else(|error| neither(error, deliveries.len())))
     }
 
     fn enqueue(&self, tasks: Vec<StandaloneTask>) -> BoxFuture<'_, Vec<Result<(), StoreError>>> {
@@ -562,6 +561,11 @@ impl Store for SqliteStore {
 /// The same error for every item of a batch.
 fn repeat<T, E: Clone>(error: &E, count: usize) -> Vec<Result<T, E>> {
     (0..count).map(|_| Err(error.clone())).collect()
+}
+
+/// The same error for deliveries and for the claim with them.
+fn neither(error: StoreError, count: usize) -> DeliveredAndClaimed {
+    DeliveredAndClaimed { delivered: repeat(&error, count), claimed: Some(Err(error)) }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What the store answered, and what that means for a run.
 
 use outlast_core::commit::{Commit, Then};
-use outlast_core::id::{Generation, InboxId, Index};
+use outlast_core::id::{Generation, Index};
 use outlast_core::planted;
 use outlast_store::{CommitError, Committed, Created, LoadFrom, Loaded, Rejection, Resolution, StoreError};
 
 use super::calls::{Creation, Done, Sent, Wanted};
 use super::ready::RunNo;
-use super::{Driver, Owned, Place, RELOADS_MAX, Slot};
+use super::{Driver, Owned, Place, RELOADS_MAX, Slot, nothing_loaded};
 use crate::drive::{Applied, Hints};
 use crate::meters;
 
@@ -49,17 +49,8 @@ impl Driver {
             let no = self.place(new.run.clone(), slot);
             if new.history.is_empty() && new.signals.is_empty() {
                 // Nothing can be there that is not known here.
-                let loaded = Loaded {
-                    run: new.run.clone(),
-                    generation: Generation(0),
-                    input: new.input.clone(),
-                    snapshot: None,
-                    first: Index(0),
-                    events: Vec::new(),
-                    inbox: Vec::new(),
-                    inbox_next: InboxId(0),
-                };
-                self.restore(no, loaded);
+                let nothing = nothing_loaded(new.run.clone(), Generation(0), Index(0));
+                self.restore(no, Loaded { input: new.input.clone(), ..nothing });
             } else {
                 self.loads.push(Wanted { no, run: new.run.clone(), from: LoadFrom::Index(Index(0)), taking: None });
             }

@@ -3,11 +3,34 @@
 //! A store that writes in this process is spared two changes of threads for each commit of a run that is alone. Whoever
 //! comes meanwhile waits for one commit, which its own would have had to wait for anyway.
 
-use outlast_core::commit::Commit;
+use outlast_core::commit::{Commit, Delivery};
+use outlast_core::id::RunKey;
+use outlast_core::limits::TRIES_ALONE;
+use outlast_store::{Claim, DeliveredAndClaimed};
+use tokio::sync::oneshot;
 
 use super::calls::{Creation, Done, Wanted, is_retryable};
 use super::ready::RunNo;
 use super::{Driver, Place, Slot};
+use crate::meters;
+
+/// What came of a task, to be delivered by the driver of its run.
+pub(crate) struct Deliver {
+    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) claim: Claim,
+    /// The run that awaits it.
+    pub(crate) run: RunKey,
+    /// None if it was not done: somebody else writes, or the driver has other things to do.
+    pub(crate) reply: oneshot::Sender<Option<DeliveredHere>>,
+}
+
+/// What a driver delivered.
+pub(crate) struct DeliveredHere {
+    /// What was claimed, without the run that is driven already.
+    pub(crate) rest: DeliveredAndClaimed,
+    /// How many are driven already.
+    pub(crate) driven: usize,
+}
 
 impl Place {
     /// Whether bodies of it run: they must not be kept waiting.
@@ -52,6 +75,36 @@ impl Driver {
                 Ok(Done::Loaded(answers.into_iter().map(|answer| (*no, answer)).collect()))
             }
             Some(_) | None => Err(loads),
+        }
+    }
+
+    /// Delivers what came of a task and takes the run that awaits it, without a way through other threads.
+    pub(super) fn deliver_here(&mut self, order: Deliver) {
+        let Deliver { deliveries, claim, run, reply } = order;
+        if self.draining || !self.has_nothing_else_to_do() {
+            let _ = reply.send(None);
+            return;
+        }
+        let done = self.calls.store.deliver_and_claim_here(&deliveries, &claim);
+        let Some(DeliveredAndClaimed { delivered, mut claimed }) = done else {
+            let _ = reply.send(None);
+            return;
+        };
+        let mut mine = None;
+        if let Some(Ok(claimed)) = &mut claimed
+            && self.board.lease() == Some(claim.lease)
+        {
+            let at = claimed.iter().position(|claimed| claimed.run == run && claimed.tries < TRIES_ALONE);
+            mine = at.map(|at| claimed.remove(at));
+        }
+        let driven = usize::from(mine.is_some());
+        // Counted before whoever asked takes back what it counted for all of this.
+        self.board.driven_more(driven);
+        let rest = DeliveredAndClaimed { delivered, claimed };
+        let _ = reply.send(Some(DeliveredHere { rest, driven }));
+        if let Some(claimed) = mine {
+            meters::claimed(1);
+            self.drive(claimed);
         }
     }
 

@@ -92,6 +92,11 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// Whether its tasks have a limit of their own.
+    pub(super) fn is_limited(&self) -> bool {
+        self.concurrency.is_some()
+    }
+
     pub(super) fn call(&self, context: TaskContext, args: Bytes) -> BoxFuture<'static, Result<Bytes>> {
         (self.call)(context, args)
     }

@@ -81,6 +81,7 @@ impl Scene {
             parent: None,
             tries: shadow.tries + u32::from(shadow.owned),
             was: Status::Queued,
+            inbox: None,
             now: at(now),
         }
     }

@@ -332,6 +332,9 @@ async fn a_result_with_a_claim_is_both(s: Scene<'_>) {
         None => s.claim(lease, 9, Pick::Ready).await,
     };
     assert_eq!(taken.iter().map(|taken| &taken.run).collect::<Vec<_>>(), [&held.run]);
+    if let Some(inbox) = &taken[0].inbox {
+        assert_eq!(*inbox, s.inbox(&held.run).await, "what is read with a claim is what a load reads");
+    }
     assert_eq!(s.view(&held.run).await.owner, Some(lease));
     assert_eq!(s.mail(&held.run).await, ["paid"]);
     assert_eq!(s.claim(lease, 9, Pick::Ready).await.len(), 1, "under its id it is given again");

@@ -109,6 +109,7 @@ fn claimed(run: &RunRow, was: Status, now: Timestamp) -> Claimed {
         parent: run.parent.clone(),
         tries: run.tries,
         was,
+        inbox: None,
         now,
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use outlast_core::commit::TimerRef;
+use outlast_core::commit::{Delivery, InboxItem, TimerRef};
 use outlast_core::id::{LeaseId, NodeId, RunId, RunKey};
-use outlast_core::limits::CLAIM_BATCH_MAX;
+use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
 use outlast_core::time::Timestamp;
 use rusqlite::params;
 
 use super::rows::SqliteRows;
 use super::{decode, ready, statements};
-use crate::api::{Claim, ClaimTasks, Claimed, ClaimedTask, Lease, Pick, Serves, Swept};
+use crate::api::{Claim, ClaimTasks, Claimed, ClaimedTask, DeliveredAndClaimed, Lease, Pick, Serves, Swept};
 use crate::error::StoreError;
 use crate::logic::turns::{self, Round, Turns};
 use crate::logic::{self, Halt};
@@ -65,6 +65,50 @@ pub(super) fn claim(rows: &mut SqliteRows<'_>, claim: &Claim) -> Answer<Vec<Clai
             Ok(claimed)
         }
     }
+}
+
+/// Items, and bytes of them, that are read with a claim. Others wait for this: what is more is loaded beside it.
+const INBOX_MAX: usize = 256;
+const INBOX_BYTES_MAX: usize = 64 * 1_024;
+
+/// The same, with inboxes: for one who is likely to have the programs.
+fn claim_with_inboxes(rows: &mut SqliteRows<'_>, claim: &Claim) -> Answer<Vec<Claimed>> {
+    let mut claimed = self::claim(rows, claim)?;
+    for claimed in &mut claimed {
+        claimed.inbox = small_inbox(rows, &claimed.run)?;
+    }
+    Ok(claimed)
+}
+
+/// A run's inbox, if it is small; none, too, if it cannot be read: whoever loads it is told why.
+fn small_inbox(rows: &mut SqliteRows<'_>, run: &RunKey) -> Result<Option<Vec<InboxItem>>, Fault> {
+    let ns = rows.ns(&run.namespace)?;
+    rows.with(statements::INBOX_OF, |statement| {
+        let mut stored = statement.query(params![ns, run.id.as_str()])?;
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = stored.next()? {
+            let Ok(item) = decode::inbox_item(row) else { return Ok(None) };
+            let large = [&item.meta, &item.payload].into_iter().flatten().map(|part| part.len()).sum::<usize>();
+            bytes += large;
+            if items.len() == INBOX_MAX || bytes > INBOX_BYTES_MAX {
+                return Ok(None);
+            }
+            items.push(item);
+        }
+        Ok(Some(items))
+    })
+}
+
+/// What came of tasks, and a claim of what that made ready.
+pub(super) fn deliver_and_claim(
+    rows: &mut SqliteRows<'_>,
+    deliveries: &[Delivery],
+    claim: &Claim,
+    limits: &Limits,
+) -> Result<DeliveredAndClaimed, Fault> {
+    let each = deliveries.iter().map(|delivery| super::answer(logic::deliver::deliver(rows, delivery, limits)));
+    let delivered = each.collect::<Result<Vec<_>, _>>()?;
+    Ok(DeliveredAndClaimed { delivered, claimed: Some(super::answer(claim_with_inboxes(rows, claim))?) })
 }
 
 fn candidates(rows: &mut SqliteRows<'_>, claim: &Claim) -> Result<Vec<RunRow>, Fault> {

@@ -59,6 +59,7 @@ fn hot_queries_use_their_index_without_statistics() {
         ("sweep", statements::TIMERS_DUE, "timer_due"),
         ("load", statements::EVENTS_FROM, "PRIMARY KEY"),
         ("inbox", statements::INBOX, "PRIMARY KEY"),
+        ("inbox of a claim", statements::INBOX_OF, "PRIMARY KEY"),
         ("task: ready", statements::TASKS_READY, "task_ready"),
         ("task: held", statements::TASKS_HELD, "task_claim"),
         ("workers: holds", workers::HOLDS, "task_claim"),
@@ -146,6 +147,7 @@ fn claim_and_sweep_come_in_index_order_and_sort_nothing() {
         ("next namespace of tasks", statements::TASK_NAMESPACE),
         ("sweep", statements::TIMERS_DUE),
         ("load", statements::EVENTS_FROM),
+        ("inbox of a claim", statements::INBOX_OF),
         ("admit: fresh", admit::FRESH),
         ("admit: line", admit::LINE),
     ] {

@@ -1,18 +1,24 @@
 //! [`Rows`] over prepared statements, inside the writer's transaction.
 
+mod advance;
+mod known;
+mod stretches;
+
 use std::cell::RefCell;
 
 use bytes::Bytes;
 use outlast_core::commit::{InboxItem, InboxKind, Snapshot, TimerRef};
 use outlast_core::id::{
-    AttributeName, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Namespace, Revision, RunKey,
-    ScheduleId, SignalName, TaskId,
+    AttributeName, DeliveryId, Generation, InboxId, Index, Key, LeaseId, Namespace, Revision, RunKey, ScheduleId,
+    SignalName, TaskId,
 };
 use outlast_core::planted;
 use outlast_core::record::Record;
 use outlast_core::time::{Timestamp, millis};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql, params};
 
+use self::known::KnownRuns;
+use self::stretches::stretches;
 use super::names::Names;
 use super::{decode, statements};
 use crate::api::Schedule;
@@ -32,18 +38,20 @@ pub(super) struct SqliteRows<'c> {
     /// Statements that were used in this transaction, the latest last. The connection's own cache looks them up by their
     /// whole text, which costs as much as many a statement itself.
     used: RefCell<Vec<(&'static str, CachedStatement<'c>)>>,
+    /// Runs as this transaction left them: several things that come for one run in a group read its row once.
+    runs: KnownRuns,
 }
 
-/// Statements that are kept at hand. A group of commits uses a handful.
-const USED_MAX: usize = 12;
+/// Statements that are kept at hand. A group uses some twenty, most of them again and again.
+const USED_MAX: usize = 24;
 
 impl<'c> SqliteRows<'c> {
     pub(super) fn new(connection: &'c Connection, names: &'c mut Names, now: Timestamp) -> Self {
-        SqliteRows { connection, names, now, used: RefCell::default() }
+        SqliteRows { connection, names, now, used: RefCell::default(), runs: KnownRuns::default() }
     }
 
     /// Runs a statement. The same text is the same constant, so that its address tells it apart.
-    fn with<T>(
+    pub(super) fn with<T>(
         &self,
         sql: &'static str,
         run: impl FnOnce(&mut CachedStatement<'c>) -> rusqlite::Result<T>,
@@ -65,7 +73,15 @@ impl<'c> SqliteRows<'c> {
     }
 
     pub(super) fn execute(&self, sql: &'static str, params: impl Params) -> Result<usize, Fault> {
+        self.runs.forget_before(sql);
         self.with(sql, |statement| statement.execute(params))
+    }
+
+    /// The same, for the one run that is like this then.
+    fn change_run(&self, sql: &'static str, params: impl Params, after: &RunRow) -> Result<(), Fault> {
+        self.with(sql, |statement| statement.execute(params))?;
+        self.runs.remember(after);
+        Ok(())
     }
 
     pub(super) fn one<T>(
@@ -89,35 +105,6 @@ impl<'c> SqliteRows<'c> {
     pub(super) fn ns(&mut self, namespace: &Namespace) -> Result<i64, Fault> {
         let unknown = || Fault::Failed(StoreError::UnknownNamespace(namespace.clone()));
         self.names.number(self.connection, namespace)?.ok_or_else(unknown)
-    }
-
-    /// Appends one event to a run that is owned, under this fence, at this index; whether it is.
-    pub(super) fn advance(
-        &mut self,
-        run: &RunKey,
-        fence: Fence,
-        expected: Index,
-        event: &Record,
-    ) -> Result<bool, Fault> {
-        let Some(ns) = self.names.number(self.connection, &run.namespace)? else { return Ok(false) };
-        let next = signed(expected.next().0);
-        let fence =
-            if planted!("sqlite-advance-unfenced") { self.run(run)?.map_or(fence, |run| run.fence) } else { fence };
-        if let Some((row, generation)) = self.names.place(run) {
-            let params = params![row, ns, run.id.as_str(), generation, signed(fence.0), signed(expected.0), next];
-            if self.execute(statements::ADVANCE, params)? == 1 {
-                self.insert_event(ns, row, generation, expected, event)?;
-                return Ok(true);
-            }
-        }
-        let params = params![ns, run.id.as_str(), signed(fence.0), signed(expected.0)];
-        let found =
-            self.one(statements::ADVANCING, params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-        let Some((row, generation)) = found else { return Ok(false) };
-        self.names.remember(run, row, generation);
-        self.execute("UPDATE run SET next = ?2, tries = 0 WHERE row = ?1", params![row, next])?;
-        self.insert_event(ns, row, generation, expected, event)?;
-        Ok(true)
     }
 
     fn insert_event(&self, ns: i64, row: i64, generation: i64, index: Index, event: &Record) -> Result<(), Fault> {
@@ -186,8 +173,14 @@ impl Rows for SqliteRows<'_> {
 
     fn run(&mut self, key: &RunKey) -> Result<Option<RunRow>, Fault> {
         let Some(ns) = self.names.number(self.connection, &key.namespace)? else { return Ok(None) };
-        self.one(statements::RUN_BY_ID, params![ns, key.id.as_str()], |row| decode::run(row, key.namespace.clone()))
-            .map_err(|fault| naming(key, fault))
+        if let Some(known) = self.runs.get(key) {
+            return Ok(Some(known));
+        }
+        let params = params![ns, key.id.as_str()];
+        let found = self.one(statements::RUN_BY_ID, params, |row| decode::run(row, key.namespace.clone()));
+        let found = found.map_err(|fault| naming(key, fault))?;
+        found.iter().for_each(|run| self.runs.remember(run));
+        Ok(found)
     }
 
     fn insert_run(&mut self, run: &RunRow, input: &Bytes) -> Result<i64, Fault> {
@@ -235,8 +228,25 @@ impl Rows for SqliteRows<'_> {
         if after.is_advance_of(before) {
             // No indexed column is named, so that no index is touched: the hot path of a turn.
             let sql = "UPDATE run SET next = ?2, tries = ?3 WHERE row = ?1";
-            self.execute(sql, params![after.row, signed(after.next.0), after.tries])?;
-            return Ok(());
+            return self.change_run(sql, params![after.row, signed(after.next.0), after.tries], after);
+        }
+        if after.waits_like(before) {
+            let params = params![
+                after.row,
+                after.version.as_str(),
+                signed(after.generation.0),
+                signed(after.next.0),
+                signed(after.fence.0),
+                after.claim.map(|claim| claim.0.cast_signed()),
+                after.tries,
+                after.note.as_deref(),
+                signed(after.inbox_next.0),
+                after.signals,
+                after.answered,
+                after.side,
+                time(after.next_place),
+            ];
+            return self.change_run(statements::UPDATE_RUN_IN_PLACE, params, after);
         }
         let params = params![
             after.row,
@@ -258,8 +268,7 @@ impl Rows for SqliteRows<'_> {
             after.side,
             time(after.next_place),
         ];
-        self.execute(statements::UPDATE_RUN, params)?;
-        Ok(())
+        self.change_run(statements::UPDATE_RUN, params, after)
     }
 
     fn input(&mut self, run: &RunRow, generation: Generation) -> Result<Bytes, Fault> {
@@ -310,14 +319,16 @@ impl Rows for SqliteRows<'_> {
 
     fn inbox_heads(&mut self, run: &RunRow, ids: &[InboxId]) -> Result<Vec<InboxHead>, Fault> {
         let ns = self.ns(&run.key.namespace)?;
-        let sql = "SELECT kind FROM inbox WHERE ns = ?1 AND run = ?2 AND id = ?3";
+        let sql = "SELECT id, kind FROM inbox WHERE ns = ?1 AND run = ?2 AND id BETWEEN ?3 AND ?4";
         let mut heads = Vec::with_capacity(ids.len());
-        for id in ids {
-            let found = self.one(sql, params![ns, run.row, signed(id.0)], |row| row.get::<_, i64>(0))?;
-            if let Some(kind) = found {
+        for (first, last) in stretches(ids) {
+            let found = self.many(sql, params![ns, run.row, signed(first.0), signed(last.0)], |row| {
+                Ok((InboxId(decode::number(row, 0, "inbox.id")?), row.get::<_, i64>(1)?))
+            })?;
+            for (id, kind) in found {
                 let unknown =
                     || StoreError::corrupt(format!("run {}", run.key), format!("inbox item {id} has kind {kind}"));
-                heads.push(InboxHead { id: *id, kind: InboxKind::from_code(kind).ok_or_else(unknown)? });
+                heads.push(InboxHead { id, kind: InboxKind::from_code(kind).ok_or_else(unknown)? });
             }
         }
         Ok(heads)
@@ -325,9 +336,9 @@ impl Rows for SqliteRows<'_> {
 
     fn remove_inbox(&mut self, run: &RunRow, ids: &[InboxId]) -> Result<(), Fault> {
         let ns = self.ns(&run.key.namespace)?;
-        for id in ids.iter().filter(|_| !planted!("sqlite-inbox-item-kept")) {
-            let sql = "DELETE FROM inbox WHERE ns = ?1 AND run = ?2 AND id = ?3";
-            self.execute(sql, params![ns, run.row, signed(id.0)])?;
+        for (first, last) in stretches(ids).into_iter().filter(|_| !planted!("sqlite-inbox-item-kept")) {
+            let sql = "DELETE FROM inbox WHERE ns = ?1 AND run = ?2 AND id BETWEEN ?3 AND ?4";
+            self.execute(sql, params![ns, run.row, signed(first.0), signed(last.0)])?;
         }
         Ok(())
     }

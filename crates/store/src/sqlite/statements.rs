@@ -23,6 +23,10 @@ pub(super) const UPDATE_RUN: &str = "UPDATE run SET version = ?2, status = ?3, g
      owner = ?7, claim = ?8, ready_at = ?9, tries = ?10, finished_at = ?11, note = ?12, deleted_at = ?13, \
      inbox_next = ?14, signals = ?15, answered = ?16, side = ?17, next_place = ?18 WHERE row = ?1";
 
+/// The same without what indexes are made from, so that none is touched.
+pub(super) const UPDATE_RUN_IN_PLACE: &str = "UPDATE run SET version = ?2, generation = ?3, next = ?4, fence = ?5, claim = ?6, \
+     tries = ?7, note = ?8, inbox_next = ?9, signals = ?10, answered = ?11, side = ?12, next_place = ?13 WHERE row = ?1";
+
 /// What a claim holds already.
 pub(super) const HELD: &str =
     concat!("SELECT ", run_columns!(), " FROM run WHERE owner = ?1 AND claim = ?2 ORDER BY row LIMIT ?3");
@@ -82,6 +86,13 @@ pub(super) const INSERT_INBOX: &str = "INSERT INTO inbox (ns, run, id, kind, key
 
 pub(super) const INBOX: &str =
     concat!("SELECT ", inbox_columns!(), " FROM inbox WHERE ns = ?1 AND run = ?2 ORDER BY id");
+
+/// The same, of a run by its name.
+pub(super) const INBOX_OF: &str = concat!(
+    "SELECT ",
+    inbox_columns!(),
+    " FROM inbox WHERE ns = ?1 AND run = (SELECT row FROM run WHERE ns = ?1 AND id = ?2) ORDER BY id"
+);
 
 pub(super) const PUT_WAIT: &str = "INSERT OR REPLACE INTO wait (ns, run, key, kind, state, name, token, heartbeat, \
      assignee, meta, since, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";

@@ -3,11 +3,11 @@
 use std::task::{Context, Waker};
 
 use outlast_core::Bytes;
-use outlast_core::commit::Commit;
+use outlast_core::commit::{Commit, Delivery, Then};
 use outlast_core::id::{Fence, Index, LeaseId};
-use outlast_store::{CommitError, Created, SqliteOptions, SqliteStore, Store, StoreError, Trouble};
+use outlast_store::{Claimed, CommitError, Created, Delivered, SqliteOptions, SqliteStore, Store, StoreError, Trouble};
 
-use super::scene::{Folder, append, create_owned, load, new_run, record, register, run};
+use super::scene::{Folder, append, claim, create_owned, load, new_run, record, register, run, signal};
 
 fn commit(id: &str, fence: Fence, at: u64, payload: Bytes) -> Commit {
     Commit { events: vec![record(payload)], ..Commit::new(run(id), fence, Index(at)) }
@@ -72,6 +72,47 @@ async fn a_full_disk_is_told_here_too_and_nothing_is_applied() {
     assert_eq!(load(&store, "run").await.unwrap().events.len(), 1);
 }
 
+/// A run that waits.
+async fn create_waiting(store: &SqliteStore, id: &str, lease: LeaseId) -> Fence {
+    let fence = create_owned(store, id, lease).await;
+    let turn = Commit { then: Then::Suspend, ..commit(id, fence, 0, Bytes::from_static(b"1")) };
+    store.commit(vec![turn]).await.remove(0).unwrap();
+    fence
+}
+
+fn deliver_here(store: &SqliteStore, lease: LeaseId, id: u64, deliveries: &[Delivery]) -> Vec<Claimed> {
+    let both = store.deliver_and_claim_here(deliveries, &claim(lease, id, 10)).expect("nobody else writes");
+    assert!(both.delivered.iter().all(|answer| matches!(answer, Ok(Delivered::Buffered))), "{both:?}");
+    both.claimed.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_delivered_here_is_claimed_with_the_inbox_that_a_load_reads() {
+    let folder = Folder::new();
+    let store = folder.open(SqliteOptions::default()).await.unwrap();
+    let lease = register(&store).await;
+    let fence = create_waiting(&store, "run", lease).await;
+    let claimed = deliver_here(&store, lease, 7, &[signal("run", "a"), signal("run", "b")]);
+    let loaded = load(&store, "run").await.unwrap();
+    assert_eq!((claimed.len(), claimed[0].fence, loaded.inbox.len()), (1, Fence(fence.0 + 1), 2));
+    assert_eq!(claimed[0].inbox, Some(loaded.inbox));
+}
+
+#[tokio::test]
+async fn an_inbox_that_is_large_is_not_read_with_a_claim() {
+    let folder = Folder::new();
+    let store = folder.open(SqliteOptions::default()).await.unwrap();
+    let lease = register(&store).await;
+    create_waiting(&store, "many", lease).await;
+    let many: Vec<Delivery> = (0..257).map(|n| signal("many", &format!("s{n}"))).collect();
+    assert_eq!(deliver_here(&store, lease, 7, &many)[0].inbox, None);
+    create_waiting(&store, "large", lease).await;
+    let Delivery::Signal { run, signal } = signal("large", "s") else { panic!("a signal is a signal") };
+    let large = outlast_core::commit::Signal { payload: vec![b'x'; 65 * 1_024].into(), ..signal };
+    assert_eq!(deliver_here(&store, lease, 8, &[Delivery::Signal { run, signal: large }])[0].inbox, None);
+    assert_eq!(load(&store, "many").await.unwrap().inbox.len(), 257);
+}
+
 /// Another process that holds the file's lock for a while.
 struct Foreigner(rusqlite::Connection);
 
@@ -99,9 +140,12 @@ async fn whoever_waits_for_the_writer_is_not_overtaken() {
     assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert!(store.commit_here(std::slice::from_ref(&second)).is_none(), "the first one waits");
     assert!(store.create_here(&[new_run("third", None)]).is_none(), "the first one waits");
+    let delivered = store.deliver_and_claim_here(&[signal("second", "s")], &claim(lease, 9, 1));
+    assert!(delivered.is_none(), "the first one waits");
     foreigner.leave();
     waiting.await.unwrap();
     let answers = store.commit_here(&[second]);
     assert!(answers.is_some_and(|answers| answers[0].is_ok()), "the writer has nothing to do any more");
     assert!(store.get(run("third")).await.is_err(), "what was not done here was not done at all");
+    assert_eq!(load(&store, "second").await.unwrap().inbox, []);
 }
