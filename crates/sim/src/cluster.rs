@@ -12,16 +12,17 @@ use outlast_core::id::{Index, Namespace, NodeId, RunId, RunKey};
 use outlast_store::Store;
 use outlast_store::faults::{Latency, Wakes};
 
-use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, Programs, REMOVED, ROW, run_id};
+use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, LOST, Programs, REMOVED, ROW, TORN, run_id};
 use crate::client::Client;
 use crate::generate::SIGNALS;
 use crate::ground::Ground;
-use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions};
+use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions, write};
 use crate::ledger::Ledger;
 use crate::nemesis::begin;
 use crate::tally::count;
 use crate::tree::{Tree, Wait, Work};
 use crate::watch::Watch;
+use crate::written::EDITIONS;
 
 /// How long a process that cannot start waits before it tries again.
 const START_AGAIN: Duration = Duration::from_secs(1);
@@ -83,6 +84,7 @@ struct Place {
 
 impl Cluster {
     pub(crate) fn new(world: Rc<World>, case: Rc<Case>, watch: Arc<Watch>, ground: Ground) -> Rc<Cluster> {
+        watch.sight().snapshots.plan = case.options.snapshots;
         let (ledger, places) = (Ledger::new(), RefCell::default());
         let (landed, gone, gone_by_call) = (RefCell::default(), RefCell::default(), RefCell::default());
         let (back, lives, left, full) = (Cell::default(), Cell::default(), Cell::default(), Cell::default());
@@ -200,7 +202,11 @@ impl Cluster {
         };
         let (outside, role) = (self.outside(self.ledger.of(&place.name)), options.role_of(number));
         let engine = if role.works() { employ(engine, outside.clone()).tasks_max(options.tasks_max) } else { engine };
-        if role.drives() { register_versions(engine, outside, options.versions_of(number)) } else { engine }
+        if !role.drives() {
+            return engine;
+        }
+        let engine = register_versions(engine, outside.clone(), options.versions_of(number));
+        write(engine.snapshot_after(options.snapshots.after), outside, &self.case.written, EDITIONS[0])
     }
 
     /// What programs find outside.
@@ -378,7 +384,12 @@ impl Cluster {
         let counted = effects.map(|(name, kind)| (name, self.effects(kind)));
         landed.extend(counted.into_iter().filter(|(_, times)| *times > 0));
         let sight = self.watch.sight();
-        let seen = [(REMOVED, sight.removed), (ROW, sight.rows_met)];
+        let seen = [
+            (REMOVED, sight.removed),
+            (ROW, sight.rows_met),
+            (TORN, sight.snapshots.torn),
+            (LOST, sight.snapshots.lost),
+        ];
         drop(sight);
         landed.extend(seen.into_iter().filter(|(_, times)| *times > 0));
         if self.case.options.programs != Programs::Kept && self.watch.replays() > 0 {

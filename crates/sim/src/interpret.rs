@@ -5,6 +5,7 @@ mod errands;
 mod family;
 mod group;
 mod operations;
+mod texts;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait};
 use bodies::Course;
 pub use errands::{ALONE, Order, employ, enqueue};
+pub(crate) use errands::ERRAND;
+pub(crate) use texts::{STEP, edition, write};
 use errands::{performed, queued};
 use operations::{Open, made};
 

@@ -215,6 +215,13 @@ fn append(findings: &mut Findings, commit: &Commit, shadow: &mut Shadow) {
         };
         findings.check(invariant, verdict.map_err(|text| format!("{}: {text}", commit.run)));
     }
+    if let Some(snapshot) = &commit.snapshot {
+        let next = chapter.entries.len() as u64;
+        findings.ensure(14, snapshot.index.0 == next, || {
+            format!("{}: a state is kept for {}, and the journal is at {next}", commit.run, snapshot.index)
+        });
+        chapter.snapshots.push(snapshot.clone());
+    }
 }
 
 /// Timers, ownership and generation after a commit.
