@@ -132,12 +132,7 @@ impl Checker {
     }
 
     /// The run with the first `facts` of its journal, and with nothing that could reach anybody.
-    fn restore(
-        &self,
-        recording: &Recording,
-        facts: usize,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Run, ReplayError> {
+    fn restore(&self, recording: &Recording, facts: usize, snapshot: Option<&Snapshot>) -> Result<Run, ReplayError> {
         let identity = Identity {
             run: recording.run.clone(),
             generation: recording.generation,

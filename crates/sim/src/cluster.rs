@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::testing::{Process, World};
-use outlast::{Engine, Outlast};
+use outlast::{Engine, EngineError, Outlast};
 use outlast_core::id::{Index, Namespace, NodeId, RunId, RunKey};
 use outlast_store::Store;
 use outlast_store::faults::{Latency, Wakes};
@@ -16,7 +16,7 @@ use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, LOST, Programs
 use crate::client::Client;
 use crate::generate::SIGNALS;
 use crate::ground::Ground;
-use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions, write};
+use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions, steps, write};
 use crate::ledger::Ledger;
 use crate::nemesis::begin;
 use crate::tally::count;
@@ -120,6 +120,7 @@ impl Cluster {
         begin(self, self.case.options.processes);
         let engine = self.start_client(Namespace::default_namespace()).await;
         if self.case.options.beside {
+            self.put_beside().await;
             self.start_beside(&self.start_client(beside()).await).await;
         }
         let (ledger, world) = (Arc::clone(&self.ledger), Rc::clone(&self.world));
@@ -136,17 +137,22 @@ impl Cluster {
             };
             match builder.start().await {
                 Ok(engine) => return engine,
+                Err(error @ EngineError::Mistakes { .. }) => panic!("{error}"),
                 Err(_) => self.world.sleep(START_AGAIN).await,
             }
         }
     }
 
-    /// Starts a run in the other namespace for each of the case, under the same id. It waits for what nobody sends there.
-    async fn start_beside(&self, engine: &Engine) {
+    /// Puts the other namespace. Whoever starts there keeps its texts there.
+    async fn put_beside(&self) {
         let helper = self.world.process(self.watch.inner());
         helper.faults().put_namespace(beside()).await.expect("nothing has gone wrong yet");
         // Nobody must have the store who does not need it.
         helper.crash();
+    }
+
+    /// Starts a run in the other namespace for each of the case, under the same id. It waits for what nobody sends there.
+    async fn start_beside(&self, engine: &Engine) {
         for place in 0..self.case.runs.len() {
             let name = SIGNALS[place % SIGNALS.len()].to_owned();
             let wait = Wait { name, number: false, aimed: false, timeout: None, or_fail: false };
@@ -201,12 +207,15 @@ impl Cluster {
             None => engine,
         };
         let (outside, role) = (self.outside(self.ledger.of(&place.name)), options.role_of(number));
+        let engine = engine.snapshot_after(options.snapshots.after);
         let engine = if role.works() { employ(engine, outside.clone()).tasks_max(options.tasks_max) } else { engine };
+        // Whoever drives learns of texts: also one that is there for tasks only.
+        let engine = if self.case.written.is_empty() { engine } else { steps(engine, outside.clone()) };
         if !role.drives() {
             return engine;
         }
-        let engine = register_versions(engine, outside.clone(), options.versions_of(number));
-        write(engine.snapshot_after(options.snapshots.after), outside, &self.case.written, EDITIONS[0])
+        let engine = register_versions(engine, outside, options.versions_of(number));
+        write(engine, &self.case.written, EDITIONS[0])
     }
 
     /// What programs find outside.
@@ -231,6 +240,7 @@ impl Cluster {
                     }
                     return;
                 }
+                Err(error @ EngineError::Mistakes { .. }) => panic!("{error}"),
                 Err(_) => self.world.sleep(START_AGAIN).await,
             }
         }

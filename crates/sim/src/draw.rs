@@ -37,7 +37,8 @@ pub fn draw(seed: u64) -> Case {
     enqueue(&mut chance, &mut acts);
     employ(&mut chance, &runs, &acts, &mut options);
     let faults = faults(&mut chance, options.processes, runs.len());
-    let mut case = Case { seed, options, runs, schedules: Vec::new(), guests: Vec::new(), written: Vec::new(), acts, faults };
+    let mut case =
+        Case { seed, options, runs, schedules: Vec::new(), guests: Vec::new(), written: Vec::new(), acts, faults };
     schedules::add(&mut Chance::new(seed ^ SCHEDULES), &mut case);
     guests::add(&mut Chance::new(seed ^ GUESTS), &mut case);
     bury(&mut Chance::new(seed ^ DEAD), &mut case);

@@ -21,11 +21,11 @@ use crate::ledger::{End, Ledger};
 use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait};
 use bodies::Course;
-pub use errands::{ALONE, Order, employ, enqueue};
 pub(crate) use errands::ERRAND;
-pub(crate) use texts::{STEP, edition, write};
+pub use errands::{ALONE, Order, employ, enqueue};
 use errands::{performed, queued};
 use operations::{Open, made};
+pub(crate) use texts::{STEP, edition, steps, write};
 
 /// The workflow that plays a tree.
 pub const WORKFLOW: &str = "tree";

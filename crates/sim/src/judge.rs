@@ -30,7 +30,7 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
     let versions = [SECOND_VERSION, FIRST_VERSION];
     let outside = || cluster.outside(Ledger::new());
     let code_of = || register_versions(Outlast::memory(), outside(), &versions);
-    let edition = |number| write(code_of(), outside(), &cluster.case.written, number).checker();
+    let edition = |number| write(code_of(), &cluster.case.written, number).checker();
     let [checker, second] = EDITIONS.map(edition);
     let entries = cluster.ground.books.as_ref().map(|books| (books.read)());
     let left = entries.as_ref().and_then(|entries| entries.as_ref().ok()).map_or(0, Vec::len);
@@ -131,7 +131,9 @@ async fn written(
         calm: is_calm(case),
         forked: run.contains("-fork-"),
         pending_max: case.options.pending_max,
-        skipped: own().filter_map(|asked| if let Asked::Skip(node) = asked { Some(node.clone()) } else { None }).collect(),
+        skipped: own()
+            .filter_map(|asked| if let Asked::Skip(node) = asked { Some(node.clone()) } else { None })
+            .collect(),
         said: own().filter_map(|asked| if let Asked::Say(said) = asked { Some(said.clone()) } else { None }).collect(),
     };
     written::accepts(text, &came, &known).map_err(|why| format!("{}: {why}\n  it came to {came:?}", view.run))
@@ -160,7 +162,9 @@ fn tree_of(cluster: &Cluster, run: &RunKey) -> Result<Tree, String> {
     }
     let is_said = |part: &&Tree| matches!(part, Tree::Child(child) if *child.tree == tree);
     let in_text = |kid: &&Kid| matches!(kid, Kid::Code(said) if *said == tree);
-    if case.written.iter().any(|text| text.kids().iter().any(in_text)) || case.runs.iter().any(|run| run.all().iter().any(is_said)) {
+    if case.written.iter().any(|text| text.kids().iter().any(in_text))
+        || case.runs.iter().any(|run| run.all().iter().any(is_said))
+    {
         Ok(tree)
     } else {
         Err(format!("{run} does what no parent said: {tree:?}"))

@@ -127,7 +127,9 @@ impl Written {
         match &self.program {
             Program::Script(line) => {
                 let lines = line.all().into_iter();
-                lines.filter_map(|line| if let Line::Wait { name, .. } = line { Some(name.clone()) } else { None }).collect()
+                lines
+                    .filter_map(|line| if let Line::Wait { name, .. } = line { Some(name.clone()) } else { None })
+                    .collect()
             }
             Program::Flow(graph) => {
                 let nodes = graph.all().into_iter();

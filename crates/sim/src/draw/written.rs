@@ -26,7 +26,8 @@ pub(super) fn add(chance: &mut Chance, case: &mut Case) {
         // Those behind it can be its children, so that nobody is its own.
         let behind = count - place - 1;
         let mut grower = Grower { left: chance.between(2, 7), chance: &mut *chance, behind };
-        let program = if grower.chance.one_in(2) { Program::Script(grower.script()) } else { Program::Flow(grower.flow()) };
+        let program =
+            if grower.chance.one_in(2) { Program::Script(grower.script()) } else { Program::Flow(grower.flow()) };
         let started = place == 0 || chance.one_in(2);
         case.written.push(Written { program, started });
     }
@@ -46,7 +47,8 @@ pub(super) fn add(chance: &mut Chance, case: &mut Case) {
 /// If there are tasks, somebody works.
 fn staff(chance: &mut Chance, written: &[Written], options: &mut Options) {
     if options.roles.is_empty() && written.iter().any(Written::has_tasks) {
-        options.roles = (0..options.processes).map(|_| *chance.pick(&[Role::Both, Role::Drives, Role::Works])).collect();
+        options.roles =
+            (0..options.processes).map(|_| *chance.pick(&[Role::Both, Role::Drives, Role::Works])).collect();
         options.staff();
     }
 }
@@ -94,7 +96,10 @@ impl Grower<'_> {
             0 => Line::Seq(self.lines(depth)),
             1 | 2 => Line::Try(boxed(self)),
             3 => {
-                let after = Line::Task(Errand { work: Work { attempts: 3, delay: 100, takes: Some(0), ..Work::default() }, ..Errand::default() });
+                let after = Line::Task(Errand {
+                    work: Work { attempts: 3, delay: 100, takes: Some(0), ..Work::default() },
+                    ..Errand::default()
+                });
                 let body = boxed(self);
                 Line::Finally(body, Box::new(if self.chance.one_in(3) { self.leaf() } else { after }))
             }
@@ -141,7 +146,11 @@ impl Grower<'_> {
     }
 
     fn node(&mut self, depth: u32) -> Node {
-        let what = if depth < DEPTH_MAX && self.left > 1 && self.chance.one_in(2) { self.container(depth) } else { self.work() };
+        let what = if depth < DEPTH_MAX && self.left > 1 && self.chance.one_in(2) {
+            self.container(depth)
+        } else {
+            self.work()
+        };
         Node { what, never: self.chance.one_in(10), lenient: self.chance.one_in(3) }
     }
 

@@ -3,27 +3,34 @@
 use std::sync::Arc;
 
 use outlast::{Outlast, Result, StepContext, TaskContext};
+use outlast_core::limits::Limits;
 
+use super::Outside;
 use super::bodies::{Product, Whose};
 use super::errands::{Hands, Order};
-use super::Outside;
+use crate::ground::limits;
 use crate::written::Written;
 
 /// The step of flows.
 pub(crate) const STEP: &str = "work";
 
-/// Registers texts, in one edition, and the step of flows.
-pub(crate) fn write(engine: Outlast, outside: Outside, written: &[Written], edition: u32) -> Outlast {
-    if written.is_empty() {
-        return engine;
-    }
+/// Registers the step of flows.
+pub(crate) fn steps(engine: Outlast, outside: Outside) -> Outlast {
+    // Whoever has it drives.
+    let pending_operations = outside.pending_max.unwrap_or(limits().pending_operations);
+    let allowed = Limits { pending_operations, ..limits() };
     let outside = Arc::new(outside);
     let step = move |step: StepContext, order: Order| {
         let outside = Arc::clone(&outside);
         async move { outside.follow(step, order).await }
     };
+    engine.limits(allowed).step(STEP, step)
+}
+
+/// Registers texts, in one edition.
+pub(crate) fn write(engine: Outlast, written: &[Written], edition: u32) -> Outlast {
     let texts = written.iter().enumerate().map(|(place, one)| (one.is_flow(), one.text(place, edition)));
-    texts.fold(engine.step(STEP, step), |engine, (is_flow, (file, text))| match is_flow {
+    texts.fold(engine, |engine, (is_flow, (file, text))| match is_flow {
         true => engine.flow(&file, &text),
         false => engine.script(&file, &text),
     })

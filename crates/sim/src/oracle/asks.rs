@@ -156,10 +156,8 @@ fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
         return;
     };
     let speaks = |other: &&Ask| {
-        let control = matches!(
-            other.asked,
-            Asked::Pause | Asked::Resume | Asked::Say(_) | Asked::Cancel | Asked::Terminate
-        );
+        let control =
+            matches!(other.asked, Asked::Pause | Asked::Resume | Asked::Say(_) | Asked::Cancel | Asked::Terminate);
         control && other.run == ask.run && other.is_possible()
     };
     // What overlaps it may have been heard before it or after.

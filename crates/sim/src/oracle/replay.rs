@@ -29,7 +29,8 @@ pub(super) fn judge(evidence: &Evidence, checkers: &[&Checker], findings: &mut F
             let ended = records.last().and_then(|last| Event::decode(last).ok());
             let ended =
                 ended.is_some_and(|last| last.ends_generation() && !matches!(last, Event::RunTerminated { .. }));
-            let knows = |checker: &&&Checker| !matches!(checker.check(&recording.prefix(0)), Err(ReplayError::NoCode { .. }));
+            let knows =
+                |checker: &&&Checker| !matches!(checker.check(&recording.prefix(0)), Err(ReplayError::NoCode { .. }));
             let Some(checker) = checkers.iter().find(knows).or(checkers.first()) else { return };
             let replayed = checker.check(&recording);
             findings.check(
@@ -68,7 +69,9 @@ fn snapshots(
             let same = matches!((&whole, &kept), (Ok(whole), Ok(kept)) if whole == kept) || whole.is_err();
             findings.ensure(14, same, || {
                 let from = snapshot.index;
-                format!("{run}/{generation}, up to {end}, comes to {whole:?}, and from its snapshot at {from} to {kept:?}")
+                format!(
+                    "{run}/{generation}, up to {end}, comes to {whole:?}, and from its snapshot at {from} to {kept:?}"
+                )
             });
         }
     }

@@ -33,7 +33,8 @@ impl Editions {
     fn take(&mut self, workflow: &str, version: &str, said: String, who: &str, findings: &mut Findings) {
         let others = self.known.iter().filter(|((of, other), _)| of == workflow && other != version);
         let shared = others.clone().find(|(_, edition)| **edition == said).map(|((_, other), _)| other.clone());
-        findings.ensure(22, shared.is_none(), || format!("{who} is of version {version}, and does what {shared:?} does"));
+        findings
+            .ensure(22, shared.is_none(), || format!("{who} is of version {version}, and does what {shared:?} does"));
         let first = self.known.entry((workflow.to_owned(), version.to_owned())).or_insert_with(|| said.clone());
         findings.ensure(22, *first == said, || {
             format!("{who} is of version {version} of {workflow}, which is {first}, and does what {said} does")
@@ -44,7 +45,8 @@ impl Editions {
 fn editions(evidence: &Evidence, findings: &mut Findings) {
     let mut editions = Editions::default();
     let version_of = |run: &str| {
-        let shadow = evidence.shadow_of(run).filter(|shadow| shadow.sure && place_of(shadow.workflow.as_str()).is_some())?;
+        let shadow =
+            evidence.shadow_of(run).filter(|shadow| shadow.sure && place_of(shadow.workflow.as_str()).is_some())?;
         Some((shadow.workflow.to_string(), shadow.chapters.first()?.version.to_string()))
     };
     for (run, state) in evidence.runs() {
@@ -96,17 +98,22 @@ fn skipped(evidence: &Evidence, run: &RunKey, generation: usize, events: &[Event
         let Event::NodeSkipped { node, by, .. } = event else { continue };
         let again = format!("{node}#");
         let is_it = |key: &str| key == node.as_str() || key.starts_with(&again);
-        let later = events[index + 1..].iter().find(|event| begins(event) && event.key().is_some_and(|key| is_it(key.as_str())));
+        let later = events[index + 1..]
+            .iter()
+            .find(|event| begins(event) && event.key().is_some_and(|key| is_it(key.as_str())));
         findings.ensure(4, later.is_none(), || format!("{run}: {node} was skipped, and then there is {later:?}"));
         if by.is_some() {
             continue;
         }
         let id = run.id.as_str();
         let task = format!("/{node}");
-        let body = evidence.bodies.iter().map(|seen| &seen.body).find(|body| {
-            body.run == id && body.generation == generation as u64 && is_it(&body.key)
-        });
-        let effort = evidence.efforts.iter().find(|effort| effort.run.as_deref() == Some(id) && effort.task.ends_with(&task));
+        let body = evidence
+            .bodies
+            .iter()
+            .map(|seen| &seen.body)
+            .find(|body| body.run == id && body.generation == generation as u64 && is_it(&body.key));
+        let effort =
+            evidence.efforts.iter().find(|effort| effort.run.as_deref() == Some(id) && effort.task.ends_with(&task));
         findings.ensure(4, body.is_none() && effort.is_none(), || {
             format!("{run}: {node} was not to run, and did: {body:?} {effort:?}")
         });

@@ -70,14 +70,26 @@ pub(super) fn all() -> Vec<Scenario> {
     let several = vec![task(200), Line::Sleep(300), wait()];
     let kin = Program::Flow(Graph { nodes: vec![step(0), nap(300)], back: None, concurrency: 1 });
     let parent = Line::Seq(vec![Line::Child(Kid::Text(1)), Line::Child(Kid::Code(Tree::Sleep(200)))]);
-    let back = Graph { nodes: vec![step(0), done(0), nap(100)], back: Some(Back { to: 0, from: 2, times: 2 }), concurrency: 1 };
+    let back = Graph {
+        nodes: vec![step(0), done(0), nap(100)],
+        back: Some(Back { to: 0, from: 2, times: 2 }),
+        concurrency: 1,
+    };
     let items = |body| node(What::Foreach(3, 1, body));
     let beside = node(What::Parallel(vec![vec![step(4_000)], vec![nap(200), waits(), nap(200), nap(200)]]));
     let passed = Node { lenient: true, ..node(What::Step(Work { fails: 5, attempts: 2, ..work(0) })) };
     vec![
         script("a script", Line::Seq(vec![task(200), Line::Sleep(300), task(0)]), vec![]),
-        script("a script that waits", Line::Seq(vec![wait(), task(0), wait()]), vec![signal(600, "a"), signal(1_500, "b")]),
-        script("a script that does the same again", Line::Repeat(3, Box::new(Line::Seq(vec![Line::Sleep(100), task(0)]))), vec![]),
+        script(
+            "a script that waits",
+            Line::Seq(vec![wait(), task(0), wait()]),
+            vec![signal(600, "a"), signal(1_500, "b")],
+        ),
+        script(
+            "a script that does the same again",
+            Line::Repeat(3, Box::new(Line::Seq(vec![Line::Sleep(100), task(0)]))),
+            vec![],
+        ),
         script("a script that is cancelled", cleaned, vec![to_text(900, Act::Cancel(0))]),
         script("a script that does several things", Line::Together(How::All, several.clone()), vec![signal(700, "a")]),
         script("a script that does one of them", Line::Seq(vec![Line::Together(How::Race, several), task(0)]), vec![]),
@@ -86,7 +98,11 @@ pub(super) fn all() -> Vec<Scenario> {
         flow("a flow over items", vec![items(vec![step(0), nap(100), done(0)]), step(0)], vec![]),
         flow("a flow with a step beside others", vec![beside, step(0)], vec![signal(700, "a")]),
         of("a flow that goes back", vec![Program::Flow(back)], vec![]),
-        flow("a flow that passes a failure", vec![nap(100), passed, nap(100), Node { never: true, ..step(0) }, step(0)], vec![]),
+        flow(
+            "a flow that passes a failure",
+            vec![nap(100), passed, nap(100), Node { never: true, ..step(0) }, step(0)],
+            vec![],
+        ),
         flow(
             "a flow that is paused",
             vec![nap(400), step(0), nap(400), done(0), nap(100)],

@@ -34,7 +34,8 @@ impl Watch {
                 sight.snapshots.read += 1;
                 let plan = sight.snapshots.plan;
                 let there = sight.runs.get(&load.run).and_then(|shadow| shadow.chapters.last());
-                if there.is_some_and(|chapter| !chapter.snapshots.is_empty()) && is_hit(sight.snapshots.read, plan.lost) {
+                if there.is_some_and(|chapter| !chapter.snapshots.is_empty()) && is_hit(sight.snapshots.read, plan.lost)
+                {
                     load.from = LoadFrom::Index(Index(0));
                     sight.snapshots.lost += 1;
                 }

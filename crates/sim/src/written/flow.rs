@@ -152,7 +152,8 @@ pub(super) fn text(graph: &Graph, place: usize, edition: u32) -> String {
     }
     if let Some(back) = graph.back {
         let when = format!("${{{AGAIN} <= {}}}", back.times);
-        let edge = json!({ "from": AGAIN, "to": ROUND, "type": "loop", "max_iterations": back.times + 3, "when": when });
+        let edge =
+            json!({ "from": AGAIN, "to": ROUND, "type": "loop", "max_iterations": back.times + 3, "when": when });
         flow["edges"] = json!([edge]);
     }
     flow.to_string()

@@ -59,7 +59,8 @@ fn every_text_that_is_drawn_can_be_read_in_both_editions() {
 fn a_script_gives_what_its_parts_give() {
     let wait = Line::Wait { name: "plum".to_owned(), timeout: None };
     let text = script(Line::Seq(vec![Line::Task(Errand { work: work(1, 3), ..Errand::default() }), wait]));
-    let gave = |attempt: u32, payload: u32| json!({ "edition": 1, "gave": [attempt, { "signal": payload }], "after": [] });
+    let gave =
+        |attempt: u32, payload: u32| json!({ "edition": 1, "gave": [attempt, { "signal": payload }], "after": [] });
     assert!(takes(&text, gave(2, 7), signal(7)));
     assert!(!takes(&text, gave(1, 7), signal(7)), "the first attempt fails");
     assert!(!takes(&text, gave(2, 8), signal(7)), "nobody sent that");
@@ -109,7 +110,8 @@ fn a_flow_gives_what_its_nodes_give_and_leaves_out_what_was_not_to_run() {
 fn an_approval_is_one_that_was_given_there() {
     let text = flow(vec![node(What::Approve { timeout: None, either: false })]);
     let gave = json!({ "edition": 1, "said": [], "n0": { "approved": true } });
-    let told = |key: &str, approved| Told { decisions: vec![Decision { key: key.to_owned(), approved }], ..Told::default() };
+    let told =
+        |key: &str, approved| Told { decisions: vec![Decision { key: key.to_owned(), approved }], ..Told::default() };
     assert!(takes(&text, gave.clone(), told("n0", true)) && takes(&text, gave.clone(), told("pass-2/n0#2", true)));
     assert!(!takes(&text, gave.clone(), told("n1", true)) && !takes(&text, gave, told("n0", false)));
     let rejected = Came::Failed(Failure::new("rejected", ""));

@@ -96,7 +96,11 @@ async fn family(ctx: Ctx, (): ()) -> Result<()> {
 
 /// Has somebody else do something.
 async fn busy(ctx: Ctx, (): ()) -> Result<Value> {
-    ctx.task("errand", &Order { work: Work { attempts: 1, takes: Some(0), ..Work::default() }, edition: None, hands: None }).await
+    ctx.task(
+        "errand",
+        &Order { work: Work { attempts: 1, takes: Some(0), ..Work::default() }, edition: None, hands: None },
+    )
+    .await
 }
 
 async fn drowsy(ctx: Ctx, (): ()) -> Result<()> {

@@ -152,9 +152,7 @@ impl Judge<'_> {
                 late(timeout) || (!either && said == REJECTED && self.decided(is_it, false))
             }
             What::Callback(timeout) => {
-                late(timeout)
-                    || self.unanswered(is_it, said)
-                    || self.task_fails(&crate::written::handing_out(), said)
+                late(timeout) || self.unanswered(is_it, said) || self.task_fails(&crate::written::handing_out(), said)
             }
             What::Child(kid) => self.kid_fails(kid, said),
             What::If(yes, then, other) => {
