@@ -8,6 +8,7 @@ mod runs;
 use std::sync::Arc;
 use std::task::Waker;
 
+use outlast_core::commit::Snapshot;
 use outlast_core::event::Event;
 use outlast_core::id::Fence;
 use outlast_core::limits::Limits;
@@ -19,7 +20,7 @@ pub(crate) use recording::WrittenEvent;
 pub use runs::CheckedRun;
 
 use crate::code::Workflow;
-use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stands, Transactions};
+use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stands, Transactions, unseal};
 use crate::registry::{About, Registry};
 use crate::token::Secret;
 
@@ -106,12 +107,22 @@ impl Checker {
 
     /// Replays a recorded journal; see [`check_replay`].
     pub fn check(&self, recording: &Recording) -> Result<Replayed, ReplayError> {
+        self.check_with(recording, None)
+    }
+
+    /// The same from a snapshot on: whether a run that goes on from it comes to what the whole journal comes to. The recording
+    /// has the whole journal, of which only what follows the snapshot is fed.
+    pub fn check_from(&self, recording: &Recording, snapshot: &Snapshot) -> Result<Replayed, ReplayError> {
+        self.check_with(recording, Some(snapshot))
+    }
+
+    fn check_with(&self, recording: &Recording, snapshot: Option<&Snapshot>) -> Result<Replayed, ReplayError> {
         let events = recording.events()?;
         let end = events.last().filter(|event| event.ends_generation());
         // What a run returned may contain a token, and without the store's secret nobody knows those.
         let callbacks = events.iter().any(|event| matches!(event, Event::CallbackCreated { .. }));
         let facts = recording.events.len() - usize::from(end.is_some());
-        let mut run = self.restore(recording, facts)?;
+        let mut run = self.restore(recording, facts, snapshot)?;
         let stands = run.replay(end, self.tokens_known || !callbacks)?;
         let (ended, operations) = match stands {
             Stands::Ended => (true, Vec::new()),
@@ -121,7 +132,7 @@ impl Checker {
     }
 
     /// The run with the first `facts` of its journal, and with nothing that could reach anybody.
-    fn restore(&self, recording: &Recording, facts: usize) -> Result<Run, ReplayError> {
+    fn restore(&self, recording: &Recording, facts: usize, snapshot: Option<&Snapshot>) -> Result<Run, ReplayError> {
         let identity = Identity {
             run: recording.run.clone(),
             generation: recording.generation,
@@ -134,13 +145,20 @@ impl Checker {
         };
         let transactions = Transactions::default();
         let about = About::new(&identity, &self.settings, &transactions, None);
-        let program = definition.program(about, recording.input.clone());
+        let (program, kept, first) = match snapshot {
+            None => (definition.program(about, recording.input.clone()), None, 0),
+            Some(snapshot) => {
+                let (kept, state) = unseal(snapshot).map_err(ReplayError::Unsound)?;
+                let program = definition.restore(about, &state).map_err(ReplayError::Unsound)?;
+                (program, Some(kept), usize::try_from(snapshot.index.0).unwrap_or(usize::MAX).min(facts))
+            }
+        };
         let now = recording.events.last().map_or(Timestamp::EPOCH, |record| record.at);
         let restored = Restored {
             identity,
             fence: Fence(0),
-            kept: None,
-            events: recording.events[..facts].to_vec(),
+            kept,
+            events: recording.events[first..facts].to_vec(),
             inbox: Vec::new(),
             program,
             transactions,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::Key;
+use outlast_core::planted;
 use serde_json::{Value as Json, json};
 
 use crate::enter::{Asking, admits, came_to_something, input_of};
@@ -171,7 +172,8 @@ impl List<'_> {
         // A key that is too long was refused when the flow was read.
         let key = self.owner.key_of(node).ok()?;
         let edges = self.edges.map_or(&[][..], |edges| &edges[place]);
-        if let Ok(false) = admits(&scope, node, edges, |from| came_to_something(&block.slots[from])) {
+        let admitted = admits(&scope, node, edges, |from| came_to_something(&block.slots[from]));
+        if matches!(admitted, Ok(false)) && !planted!("node-condition-ignored") {
             let reason = Some("its condition does not hold".to_owned());
             return Some(Event::NodeSkipped { node: key, by: None, reason });
         }

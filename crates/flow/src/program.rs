@@ -8,6 +8,7 @@ use outlast_core::event::Event;
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::{Index, Key};
 use outlast_core::operation::{Operation, OperationKind, Operations, Requested};
+use outlast_core::planted;
 use outlast_core::program::{Input, Program, Progress};
 use outlast_script::RunInfo;
 use serde_json::Value as Json;
@@ -61,12 +62,26 @@ impl Flow {
         if snapshot.definition != self.version() {
             return Err(SnapshotError::OtherFlow);
         }
-        let saved = snapshot::load(self, &snapshot.data)?;
+        let mut saved = snapshot::load(self, &snapshot.data)?;
+        if planted!("iteration-repeated") {
+            repeat(&mut saved.top);
+        }
         let mut state = State::restored(self.clone(), info, saved, limits);
         // Nothing records that a step began: whoever drives the flow must be told again.
-        again(&self.inner.body, &state.saved.top, &mut state.starts);
+        if !planted!("open-step-forgotten") {
+            again(&self.inner.body, &state.saved.top, &mut state.starts);
+        }
         Ok(FlowProgram { state, input: None, next: snapshot.index, unsound: None })
     }
+}
+
+/// What a planted bug does: the last iteration of every container that is open begins once more.
+fn repeat(block: &mut Block) {
+    let containers = block.slots.iter_mut().filter_map(|slot| match slot {
+        Slot::Running(entry) => entry.container.as_mut(),
+        _ => None,
+    });
+    containers.for_each(|container| container.next = container.next.saturating_sub(1));
 }
 
 impl FlowProgram {

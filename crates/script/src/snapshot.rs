@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use outlast_core::id::Key;
 use outlast_core::operation::{Keys, OperationKind};
+use outlast_core::planted;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -126,7 +127,7 @@ pub(crate) fn load(code: Arc<Code>, info: RunInfo, limits: Limits, bytes: &[u8])
         (key, OpenOperation { promise: Id(promise), kind, order, is_awaited, at })
     });
     machine.world.open = open.collect::<BTreeMap<Key, OpenOperation>>();
-    machine.world.keys = saved.keys;
+    machine.world.keys = if planted!("script-keys-forgotten") { Keys::default() } else { saved.keys };
     machine.world.started = saved.started;
     machine.world.cancellations = saved.cancellations;
     machine.world.is_continued = saved.continued;

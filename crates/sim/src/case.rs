@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::interpret::{FIRST_VERSION, SECOND_VERSION};
 use crate::tree::Tree;
+use crate::written::Written;
 pub use act::Act;
-pub use fault::{Aim, DRIFT, DROPPED, FORBIDDEN, Fails, Fault, HERE, LATENCY, REMOVED, ROW};
+pub use fault::{Aim, DRIFT, DROPPED, FORBIDDEN, Fails, Fault, HERE, LATENCY, LOST, REMOVED, ROW, TORN};
 pub use guest::{Deed, Flow, Guest, guest_id, is_guest, rate};
 pub use timetable::{Timetable, schedule_id, schedule_of};
 
@@ -29,6 +30,9 @@ pub struct Case {
     /// The runs that flow control holds back; one is named by its place here.
     #[serde(default)]
     pub guests: Vec<Guest>,
+    /// Workflows that are text; one is named by its place here.
+    #[serde(default)]
+    pub written: Vec<Written>,
     /// What clients do.
     pub acts: Vec<Timed<Act>>,
     /// What goes wrong.
@@ -83,6 +87,20 @@ pub struct Options {
     /// How many operations of a run may be pending at once, if only a few.
     #[serde(default)]
     pub pending_max: Option<usize>,
+    /// After how many events the state of a text is kept, and what becomes of it.
+    #[serde(default)]
+    pub snapshots: Snapshots,
+}
+
+/// What becomes of the states of texts that are kept. Counted over all that are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshots {
+    /// After how many events one is made.
+    pub after: u64,
+    /// One in so many is damaged; none if 0.
+    pub torn: u64,
+    /// One in so many is gone.
+    pub lost: u64,
 }
 
 fn many() -> usize {
@@ -156,8 +174,9 @@ impl Options {
 }
 
 /// Whether somebody has to work.
-pub fn has_tasks(runs: &[Tree], acts: &[Timed<Act>]) -> bool {
-    runs.iter().flat_map(Tree::all).any(|part| matches!(part, Tree::Task(_)))
+pub fn has_tasks(runs: &[Tree], acts: &[Timed<Act>], written: &[Written]) -> bool {
+    written.iter().any(Written::has_tasks)
+        || runs.iter().flat_map(Tree::all).any(|part| matches!(part, Tree::Task(_)))
         || acts.iter().any(|act| matches!(act.what, Act::Enqueue { .. }))
 }
 
@@ -190,7 +209,7 @@ mod tests {
     fn cases_with_tasks_have_workers_and_others_have_none() {
         for case in (0..300).map(draw) {
             let works = (0..case.options.processes).any(|process| case.options.role_of(process).works());
-            assert_eq!(works, has_tasks(&case.runs, &case.acts), "seed {}", case.seed);
+            assert_eq!(works, has_tasks(&case.runs, &case.acts, &case.written), "seed {}", case.seed);
             assert!(case.options.role_of(0).drives(), "seed {}", case.seed);
         }
     }

@@ -2,6 +2,7 @@
 
 mod guests;
 mod schedules;
+mod written;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::interpret::{Input, WORKFLOW, enqueue};
 use crate::ledger::{Asked, Ledger, Told};
 use crate::tally::count;
 use crate::tree::Errand;
+use crate::written::written_id;
 
 /// Who talks to the engine.
 #[derive(Clone)]
@@ -68,7 +70,11 @@ impl Client {
 
     /// Does one thing; whether there was something to be asked.
     async fn try_to(&self, case: &Case, number: usize, act: &Act) -> bool {
-        let Some(own) = act.run().map(run_id) else {
+        let (own, act) = match act {
+            Act::Written { written, what } => (Some(written_id(*written)), &**what),
+            act => (act.run().map(run_id), act),
+        };
+        let Some(own) = own else {
             if let Act::Enqueue { id, errand } = act {
                 self.enqueue(id, errand).await;
                 return true;
@@ -76,6 +82,10 @@ impl Client {
             return match act {
                 Act::Guest { guest, what } => self.act_on_guest(case, number, *guest, *what).await,
                 Act::Dead { nth, retry } => self.look_after_dead(*nth, *retry).await,
+                Act::StartWritten(place) => self.start_written(case, *place).await,
+                Act::Define { written, edition } => self.define(case, *written, *edition).await,
+                Act::Say { written, message } => self.say(*written, *message, number).await,
+                Act::Node { written, nth, skip } => self.intervene(*written, *nth, *skip, number).await,
                 act => self.act_on_schedule(case, act).await,
             };
         };
@@ -99,7 +109,12 @@ impl Client {
             | Act::BackfillSchedule { .. }
             | Act::RemoveSchedule(_)
             | Act::Guest { .. }
-            | Act::Dead { .. } => return false,
+            | Act::Dead { .. }
+            | Act::StartWritten(_)
+            | Act::Written { .. }
+            | Act::Define { .. }
+            | Act::Say { .. }
+            | Act::Node { .. } => return false,
             Act::Start(place) => self.start(case, *place).await,
             // Under an id that nobody has it would be the first.
             Act::StartOther(_) if !self.has_started(&id) => return false,

@@ -7,21 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::testing::{Process, World};
-use outlast::{Engine, Outlast};
+use outlast::{Engine, EngineError, Outlast};
 use outlast_core::id::{Index, Namespace, NodeId, RunId, RunKey};
 use outlast_store::Store;
 use outlast_store::faults::{Latency, Wakes};
 
-use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, Programs, REMOVED, ROW, run_id};
+use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, LOST, Programs, REMOVED, ROW, TORN, run_id};
 use crate::client::Client;
 use crate::generate::SIGNALS;
 use crate::ground::Ground;
-use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions};
+use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions, steps, write};
 use crate::ledger::Ledger;
 use crate::nemesis::begin;
 use crate::tally::count;
 use crate::tree::{Tree, Wait, Work};
 use crate::watch::Watch;
+use crate::written::EDITIONS;
 
 /// How long a process that cannot start waits before it tries again.
 const START_AGAIN: Duration = Duration::from_secs(1);
@@ -83,6 +84,7 @@ struct Place {
 
 impl Cluster {
     pub(crate) fn new(world: Rc<World>, case: Rc<Case>, watch: Arc<Watch>, ground: Ground) -> Rc<Cluster> {
+        watch.sight().snapshots.plan = case.options.snapshots;
         let (ledger, places) = (Ledger::new(), RefCell::default());
         let (landed, gone, gone_by_call) = (RefCell::default(), RefCell::default(), RefCell::default());
         let (back, lives, left, full) = (Cell::default(), Cell::default(), Cell::default(), Cell::default());
@@ -118,6 +120,7 @@ impl Cluster {
         begin(self, self.case.options.processes);
         let engine = self.start_client(Namespace::default_namespace()).await;
         if self.case.options.beside {
+            self.put_beside().await;
             self.start_beside(&self.start_client(beside()).await).await;
         }
         let (ledger, world) = (Arc::clone(&self.ledger), Rc::clone(&self.world));
@@ -134,17 +137,22 @@ impl Cluster {
             };
             match builder.start().await {
                 Ok(engine) => return engine,
+                Err(error @ EngineError::Mistakes { .. }) => panic!("{error}"),
                 Err(_) => self.world.sleep(START_AGAIN).await,
             }
         }
     }
 
-    /// Starts a run in the other namespace for each of the case, under the same id. It waits for what nobody sends there.
-    async fn start_beside(&self, engine: &Engine) {
+    /// Puts the other namespace. Whoever starts there keeps its texts there.
+    async fn put_beside(&self) {
         let helper = self.world.process(self.watch.inner());
         helper.faults().put_namespace(beside()).await.expect("nothing has gone wrong yet");
         // Nobody must have the store who does not need it.
         helper.crash();
+    }
+
+    /// Starts a run in the other namespace for each of the case, under the same id. It waits for what nobody sends there.
+    async fn start_beside(&self, engine: &Engine) {
         for place in 0..self.case.runs.len() {
             let name = SIGNALS[place % SIGNALS.len()].to_owned();
             let wait = Wait { name, number: false, aimed: false, timeout: None, or_fail: false };
@@ -199,8 +207,15 @@ impl Cluster {
             None => engine,
         };
         let (outside, role) = (self.outside(self.ledger.of(&place.name)), options.role_of(number));
+        let engine = engine.snapshot_after(options.snapshots.after);
         let engine = if role.works() { employ(engine, outside.clone()).tasks_max(options.tasks_max) } else { engine };
-        if role.drives() { register_versions(engine, outside, options.versions_of(number)) } else { engine }
+        // Whoever drives learns of texts: also one that is there for tasks only.
+        let engine = if self.case.written.is_empty() { engine } else { steps(engine, outside.clone()) };
+        if !role.drives() {
+            return engine;
+        }
+        let engine = register_versions(engine, outside, options.versions_of(number));
+        write(engine, &self.case.written, EDITIONS[0])
     }
 
     /// What programs find outside.
@@ -225,6 +240,7 @@ impl Cluster {
                     }
                     return;
                 }
+                Err(error @ EngineError::Mistakes { .. }) => panic!("{error}"),
                 Err(_) => self.world.sleep(START_AGAIN).await,
             }
         }
@@ -378,7 +394,12 @@ impl Cluster {
         let counted = effects.map(|(name, kind)| (name, self.effects(kind)));
         landed.extend(counted.into_iter().filter(|(_, times)| *times > 0));
         let sight = self.watch.sight();
-        let seen = [(REMOVED, sight.removed), (ROW, sight.rows_met)];
+        let seen = [
+            (REMOVED, sight.removed),
+            (ROW, sight.rows_met),
+            (TORN, sight.snapshots.torn),
+            (LOST, sight.snapshots.lost),
+        ];
         drop(sight);
         landed.extend(seen.into_iter().filter(|(_, times)| *times > 0));
         if self.case.options.programs != Programs::Kept && self.watch.replays() > 0 {

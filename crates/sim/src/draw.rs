@@ -5,10 +5,11 @@
 
 mod guests;
 mod schedules;
+mod written;
 
 use serde_json::json;
 
-use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Role, Timed, has_tasks};
+use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Role, Snapshots, Timed, has_tasks};
 use crate::chance::Chance;
 use crate::generate::{SIGNALS, errand, work};
 use crate::tree::{Needs, Tree, grow, needs};
@@ -24,6 +25,8 @@ const GUESTS: u64 = 0x6E57_0000_0000_0002;
 const DEAD: u64 = 0xDEAD_0000_0000_0003;
 /// And of what one run may do at once.
 const FEW: u64 = 0xFE60_0000_0000_0004;
+/// And of workflows that are text.
+const WRITTEN: u64 = 0x7E87_0000_0000_0005;
 
 /// The case of a seed.
 pub fn draw(seed: u64) -> Case {
@@ -34,11 +37,13 @@ pub fn draw(seed: u64) -> Case {
     enqueue(&mut chance, &mut acts);
     employ(&mut chance, &runs, &acts, &mut options);
     let faults = faults(&mut chance, options.processes, runs.len());
-    let mut case = Case { seed, options, runs, schedules: Vec::new(), guests: Vec::new(), acts, faults };
+    let mut case =
+        Case { seed, options, runs, schedules: Vec::new(), guests: Vec::new(), written: Vec::new(), acts, faults };
     schedules::add(&mut Chance::new(seed ^ SCHEDULES), &mut case);
     guests::add(&mut Chance::new(seed ^ GUESTS), &mut case);
     bury(&mut Chance::new(seed ^ DEAD), &mut case);
     few(&mut Chance::new(seed ^ FEW), &mut case.options);
+    written::add(&mut Chance::new(seed ^ WRITTEN), &mut case);
     case
 }
 
@@ -65,6 +70,7 @@ fn options(chance: &mut Chance) -> Options {
         retention: chance.one_in(5).then(|| *chance.pick(&[20_000, 60_000, 300_000])),
         tasks_max: if chance.one_in(6) { 1 } else { 100 },
         pending_max: None,
+        snapshots: Snapshots::default(),
     }
 }
 
@@ -75,7 +81,7 @@ fn few(chance: &mut Chance, options: &mut Options) {
 
 /// If there are tasks, somebody works: some processes only drive then, some only work.
 fn employ(chance: &mut Chance, runs: &[Tree], acts: &[Timed<Act>], options: &mut Options) {
-    if has_tasks(runs, acts) {
+    if has_tasks(runs, acts, &[]) {
         let roles = [Role::Both, Role::Both, Role::Drives, Role::Works];
         options.roles = (0..options.processes).map(|_| *chance.pick(&roles)).collect();
         options.staff();
@@ -100,7 +106,7 @@ fn enqueue(chance: &mut Chance, acts: &mut Vec<Timed<Act>>) {
 
 /// Somebody looks after tasks that failed for good.
 fn bury(chance: &mut Chance, case: &mut Case) {
-    if has_tasks(&case.runs, &case.acts) && chance.one_in(2) {
+    if has_tasks(&case.runs, &case.acts, &[]) && chance.one_in(2) {
         for _ in 0..chance.between(1, 3) {
             let what = Act::Dead { nth: chance.below(4), retry: !chance.one_in(3) };
             case.acts.push(Timed { at: chance.between(5_000, TROUBLED), what });

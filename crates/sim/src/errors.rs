@@ -16,7 +16,13 @@ pub fn is_explained(line: &str, case: &Case) -> bool {
     line.contains("the lease is over; all runs are dropped and claimed again") && happens(ends_leases)
         // A journal that cannot be read parks its run and no other, which the oracle checks.
         || line.contains("the run is parked") && damaged(case).any(|run| line.contains(&run))
+        // It was damaged on purpose. That it is not what this code made is never explained.
+        || line.contains(UNUSABLE) && case.options.snapshots.torn > 0 && TORN.iter().any(|why| line.contains(why))
 }
+
+/// What is said of a snapshot that is of no use, and why it may be of none.
+const UNUSABLE: &str = "a snapshot cannot be used";
+const TORN: [&str; 3] = ["its checksum is wrong", "it is cut off", "it does not begin as a snapshot does"];
 
 /// What an error says that is about a run whose journal is damaged.
 fn damaged(case: &Case) -> impl Iterator<Item = String> {
@@ -42,7 +48,7 @@ fn ends_leases(fault: &Fault) -> bool {
     }
 }
 
-/// Plays something, and collects the errors that are logged on this thread meanwhile.
+/// Plays something, and collects the errors, and what is said of snapshots, that are logged on this thread meanwhile.
 pub fn collecting<T>(play: impl FnOnce() -> T) -> (T, Vec<String>) {
     let overheard = Overheard::default();
     let heard = Arc::clone(&overheard.0);
@@ -51,17 +57,17 @@ pub fn collecting<T>(play: impl FnOnce() -> T) -> (T, Vec<String>) {
     (played, heard)
 }
 
-/// Keeps what is logged as an error.
+/// Keeps what is logged as an error, or of snapshots that are of no use.
 #[derive(Default)]
 struct Overheard(Arc<Mutex<Vec<String>>>);
 
 impl Subscriber for Overheard {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::ERROR
+        *metadata.level() <= Level::WARN
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::ERROR)
+        Some(LevelFilter::WARN)
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -76,6 +82,10 @@ impl Subscriber for Overheard {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line(event.metadata().target().to_owned());
         event.record(&mut line);
+        // A state that cannot be used is rebuilt, and nobody notices: but it should not have been kept.
+        if *event.metadata().level() == Level::WARN && !line.0.contains(UNUSABLE) {
+            return;
+        }
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line.0);
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::case::{Case, run_id};
 use crate::client::Client;
 use crate::oracle::Violation;
+use crate::written::written_id;
 
 /// How long to wait before looking again.
 const TICK: Duration = Duration::from_secs(10);
@@ -63,6 +64,13 @@ async fn start_missing(client: &Client, case: &Case) -> Vec<String> {
         if matches!(run.view().await, Err(error) if error.code() == "not_found") {
             client.start(case, place).await;
             missing.push(run_id(place));
+        }
+    }
+    for place in 0..case.written.len() {
+        let Ok(run) = client.engine.run(&written_id(place)) else { continue };
+        let gone = matches!(run.view().await, Err(error) if error.code() == "not_found");
+        if gone && client.start_written(case, place).await {
+            missing.push(written_id(place));
         }
     }
     missing

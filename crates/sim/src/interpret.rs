@@ -5,6 +5,7 @@ mod errands;
 mod family;
 mod group;
 mod operations;
+mod texts;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,9 +21,11 @@ use crate::ledger::{End, Ledger};
 use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait};
 use bodies::Course;
+pub(crate) use errands::ERRAND;
 pub use errands::{ALONE, Order, employ, enqueue};
 use errands::{performed, queued};
 use operations::{Open, made};
+pub(crate) use texts::{STEP, edition, steps, write};
 
 /// The workflow that plays a tree.
 pub const WORKFLOW: &str = "tree";

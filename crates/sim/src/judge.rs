@@ -11,12 +11,13 @@ use outlast_store::Store;
 use crate::case::{Case, Fails, Fault, is_guest, run_id, schedule_of};
 use crate::client::Client;
 use crate::cluster::Cluster;
-use crate::interpret::{FIRST_VERSION, Input, SECOND_VERSION, register_versions};
+use crate::interpret::{FIRST_VERSION, Input, SECOND_VERSION, register_versions, write};
 use crate::ledger::{Ask, Asked, Ledger};
 use crate::model::{Answer, Decision, Ended, Facts, Sent, Told, accepts, generations};
 use crate::oracle::{Findings, Scene, examine};
 use crate::tally::{Tally, count};
 use crate::tree::Tree;
+use crate::written::{self, Came, EDITIONS, Kid, Known, place_of};
 
 /// The number under which the model's findings are told.
 pub const MODEL: u8 = 23;
@@ -27,14 +28,17 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store) -> (Findings, Tally) {
     // Replay runs programs: what they say must not get into the books.
     let versions = [SECOND_VERSION, FIRST_VERSION];
-    let code = register_versions(Outlast::memory(), cluster.outside(Ledger::new()), &versions);
-    let checker = code.checker();
+    let outside = || cluster.outside(Ledger::new());
+    let code_of = || register_versions(Outlast::memory(), outside(), &versions);
+    let edition = |number| write(code_of(), &cluster.case.written, number).checker();
+    let [checker, second] = EDITIONS.map(edition);
     let entries = cluster.ground.books.as_ref().map(|books| (books.read)());
     let left = entries.as_ref().and_then(|entries| entries.as_ref().ok()).map_or(0, Vec::len);
     let slack = slack(&cluster.case).map(Duration::from_millis);
     let patience = Some(PATIENCE);
     let scene = Scene {
         checker: Some(&checker),
+        second: (!cluster.case.written.is_empty()).then_some(&second),
         patience,
         slack,
         is_end: true,
@@ -48,6 +52,11 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
     let flows = cluster.watch.sight().lobby.outcomes.clone();
     let mut tally = Tally { entries: left as u64, instants, flows, ..Tally::default() };
     let told = told(cluster);
+    for (workflow, times) in &cluster.watch.sight().snapshots.whole {
+        let text = place_of(workflow).and_then(|place| cluster.case.written.get(place));
+        let style = text.map_or("unknown", |text| text.style());
+        *tally.parts.entry(format!("{style} restored")).or_default() += times;
+    }
     let runs = match client.engine.list().page_size(1_000).await {
         Ok(page) => page.runs,
         Err(error) => {
@@ -57,6 +66,10 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
     };
     for view in runs {
         count(&mut tally.ends, format!("{:?}", view.status));
+        if let Some(place) = place_of(view.workflow.as_str()) {
+            findings.check(MODEL, written(cluster, client, &view, place, &told, &mut tally).await);
+            continue;
+        }
         let tree = match tree_of(cluster, &view.run) {
             Ok(tree) => tree,
             Err(broken) => {
@@ -82,6 +95,50 @@ pub(crate) async fn judge(cluster: &Cluster, client: &Client, store: &dyn Store)
     (findings, tally)
 }
 
+/// Whether a run of a text can have come to what it came to.
+async fn written(
+    cluster: &Cluster,
+    client: &Client,
+    view: &RunView,
+    place: usize,
+    told: &BTreeMap<String, Told>,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let journal = match client.engine.run(view.run.id.as_str()) {
+        Ok(run) => run.journal().await,
+        Err(error) => Err(error),
+    };
+    if cluster.watch.sight().runs.get(&view.run).is_some_and(|shadow| shadow.deleted) {
+        return Ok(());
+    }
+    let mut journal = journal.map_err(|error| format!("{}: its journal cannot be read: {error}", view.run))?;
+    tally.look_at(&journal);
+    let text = cluster.case.written.get(place).ok_or_else(|| format!("{} is of no text", view.run))?;
+    let came = match journal.pop() {
+        Some(Event::RunFinished { output }) => Came::Output(serde_json::from_slice(&output).unwrap_or_default()),
+        Some(Event::RunErrored { error }) => Came::Failed(error),
+        Some(Event::RunCancelled { .. }) => Came::Cancelled,
+        Some(Event::RunTerminated { .. }) => Came::Terminated,
+        _ => return Ok(()),
+    };
+    count(&mut tally.parts, format!("{} {}", text.style(), came.kind()));
+    let (run, case, asks) = (view.run.id.as_str(), &cluster.case, cluster.ledger.asks());
+    let family = |ask: &&Ask| ask.is_possible() && (ask.run == run || run.starts_with(&format!("{}-fork-", ask.run)));
+    let own = || asks.iter().filter(family).map(|ask| &ask.asked);
+    let known = Known {
+        run,
+        told: told.clone(),
+        calm: is_calm(case),
+        forked: run.contains("-fork-"),
+        pending_max: case.options.pending_max,
+        skipped: own()
+            .filter_map(|asked| if let Asked::Skip(node) = asked { Some(node.clone()) } else { None })
+            .collect(),
+        said: own().filter_map(|asked| if let Asked::Say(said) = asked { Some(said.clone()) } else { None }).collect(),
+    };
+    written::accepts(text, &came, &known).map_err(|why| format!("{}: {why}\n  it came to {came:?}", view.run))
+}
+
 /// What a run should do: one of the case or a fork of one what the case says, a child what a parent says somewhere.
 fn tree_of(cluster: &Cluster, run: &RunKey) -> Result<Tree, String> {
     let (case, id) = (&cluster.case, run.id.as_str());
@@ -104,7 +161,10 @@ fn tree_of(cluster: &Cluster, run: &RunKey) -> Result<Tree, String> {
         return Ok(tree);
     }
     let is_said = |part: &&Tree| matches!(part, Tree::Child(child) if *child.tree == tree);
-    if case.runs.iter().any(|run| run.all().iter().any(is_said)) {
+    let in_text = |kid: &&Kid| matches!(kid, Kid::Code(said) if *said == tree);
+    if case.written.iter().any(|text| text.kids().iter().any(in_text))
+        || case.runs.iter().any(|run| run.all().iter().any(is_said))
+    {
         Ok(tree)
     } else {
         Err(format!("{run} does what no parent said: {tree:?}"))
@@ -258,6 +318,7 @@ fn add(told: &mut Told, ask: &Ask) {
         Asked::Cancel => told.cancels += 1,
         Asked::Terminate => told.terminated = true,
         Asked::Start | Asked::StartOther | Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete => {}
+        Asked::Say(_) | Asked::Skip(_) | Asked::Again(_) => {}
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Body {
     /// What the body was given.
     pub idempotency_key: String,
     /// Which version of the code ran it.
-    pub version: &'static str,
+    pub version: String,
     /// Virtual time since the world began.
     pub at: Duration,
 }
@@ -239,7 +239,7 @@ mod tests {
             key: key.to_owned(),
             attempt: 1,
             idempotency_key: format!("default/r/0/{key}"),
-            version: "1",
+            version: "1".to_owned(),
             at: Duration::ZERO,
         }
     }

@@ -37,3 +37,4 @@ mod timetables;
 pub mod tree;
 pub mod violation;
 pub mod watch;
+pub mod written;

@@ -24,6 +24,7 @@ use crate::outcome::{Outcome, Partial, Settled};
 use crate::tree::{Last, Place, Tree, Wait, first_place};
 pub use facts::{Answer, Decision, Facts, Sent, Told};
 pub use family::generations;
+pub(crate) use leaf::{can_be_done, can_succeed, code_of, is_limited, is_permanent, is_slow};
 pub(crate) use refusal::refused;
 
 /// How a run ended.

@@ -18,6 +18,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod workers;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -39,22 +40,11 @@ use crate::watch::{Almanac, Lobby, Orders, Shadow, Tasks, TurnedDown, Watch};
 pub const INVARIANTS: [u8; 21] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22];
 
 /// Events that nothing in a case brings about. A suite must have seen all others.
-pub const LATER_EVENTS: [Kind; 13] = [
+pub const LATER_EVENTS: [Kind; 3] = [
     // They are only shown to observers, and never in a journal.
     Kind::RunStarted,
     Kind::StateDelta,
     Kind::Custom,
-    // They are a flow's, and nothing drives flows yet.
-    Kind::NodeStarted,
-    Kind::NodeCompleted,
-    Kind::NodeError,
-    Kind::NodeSkipped,
-    Kind::NodeRetried,
-    Kind::ContainerIterationStarted,
-    Kind::ContainerIterationCompleted,
-    Kind::ContainerChildStarted,
-    Kind::ContainerChildCompleted,
-    Kind::LoopIterate,
 ];
 
 /// What the oracle must be told about a case.
@@ -63,6 +53,8 @@ pub struct Scene<'a> {
     /// The code, to replay the journals with. Register it with a ledger of its own: replay runs programs, and what they say
     /// there is not to be believed.
     pub checker: Option<&'a Checker>,
+    /// The same with the second edition of texts.
+    pub second: Option<&'a Checker>,
     /// Runs that may be parked, by id, beside those that were damaged, and those that took too many drivers along.
     pub may_park: BTreeSet<String>,
     /// If trouble is over: how late a timer may still be.
@@ -119,8 +111,9 @@ pub async fn examine(store: &dyn Store, watch: &Watch, ledger: &Ledger, scene: &
     match Evidence::gather(store, watch, ledger).await {
         Ok(evidence) => {
             evidence.judge(scene, &mut findings);
-            if let Some(checker) = scene.checker {
-                replay::judge(&evidence, checker, &mut findings);
+            let checkers: Vec<&Checker> = scene.checker.into_iter().chain(scene.second).collect();
+            if !checkers.is_empty() {
+                replay::judge(&evidence, &checkers, &mut findings);
             }
         }
         Err(unreadable) => findings.check(2, Err(unreadable)),
@@ -174,6 +167,7 @@ impl Evidence {
         schedules::judge(self, scene, findings);
         workers::judge(self, scene, findings);
         pending::judge(self, scene, findings);
+        written::judge(self, findings);
     }
 
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&RunKey, &RunState)> {

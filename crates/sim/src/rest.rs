@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::interpret::ALONE;
 use crate::oracle::{Evidence, Findings, Scene};
 use crate::watch::State;
+use crate::written::place_of;
 
 /// How long clients may still wait for an answer.
 const CLIENTS_MAX: u32 = 120;
@@ -226,6 +227,8 @@ fn pending_of(state: &RunState, now: Timestamp) -> Vec<(u8, String, Line)> {
                 None => is_awaited(state, item) && first_of_name(item),
                 Some(key) => state.awaiting.iter().any(|awaited| is_answered(awaited, key.as_str())),
             },
+            // The pause of a flow begins when the tasks that run have ended.
+            InboxKind::Pause if place_of(state.view.workflow.as_str()).is_some() => !has_tasks(state),
             // What is not for an open operation any more waits for whoever comes.
             _ => item.key.as_ref().is_none_or(|key| state.awaiting.iter().any(|awaited| is_of(awaited, key.as_str()))),
         };
@@ -234,6 +237,10 @@ fn pending_of(state: &RunState, now: Timestamp) -> Vec<(u8, String, Line)> {
         }
     }
     found
+}
+
+fn has_tasks(state: &RunState) -> bool {
+    state.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. }))
 }
 
 fn is_awaited(state: &RunState, signal: &InboxItem) -> bool {

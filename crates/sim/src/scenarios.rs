@@ -1,11 +1,13 @@
 //! Small lives, each about one thing, in which every call to the store is made to fail once.
 
 mod tasks;
+mod texts;
 
 use serde_json::json;
 
-use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Role, Timed, has_tasks};
+use crate::case::{Act, Aim, Case, Fails, Fault, Options, Programs, Role, Snapshots, Timed, has_tasks};
 use crate::tree::{Batch, Call, Child, Group, How, Kin, Last, Made, Tree, Wait, Work};
+use crate::written::Written;
 use outlast::ClosePolicy;
 
 /// One thing that can happen.
@@ -14,6 +16,8 @@ pub struct Scenario {
     pub name: &'static str,
     /// What the runs do.
     pub runs: Vec<Tree>,
+    /// Workflows that are text.
+    pub written: Vec<Written>,
     /// What clients do, beside starting them.
     pub acts: Vec<Timed<Act>>,
     /// What goes wrong, beside one call.
@@ -30,7 +34,7 @@ impl Scenario {
             processes: 1,
             lease: 5_000,
             poll: 1_000,
-            programs: Programs::Kept,
+            programs: if self.written.is_empty() { Programs::Kept } else { Programs::Dropped },
             latency: 0,
             drift: vec![0],
             runs_max: self.runs_max,
@@ -41,9 +45,10 @@ impl Scenario {
             retention: None,
             tasks_max: 100,
             pending_max: None,
+            snapshots: Snapshots::default(),
         };
         let acts: Vec<Timed<Act>> = starts.chain(self.acts.iter().cloned()).collect();
-        if has_tasks(&self.runs, &acts) {
+        if has_tasks(&self.runs, &acts, &self.written) {
             options.roles.push(Role::Both);
         }
         Case {
@@ -52,6 +57,7 @@ impl Scenario {
             runs: self.runs.clone(),
             schedules: Vec::new(),
             guests: Vec::new(),
+            written: self.written.clone(),
             acts,
             faults: self.faults.clone(),
         }
@@ -61,7 +67,7 @@ impl Scenario {
 const RUNS_MAX: usize = 100;
 
 fn scenario(name: &'static str, tree: Tree, acts: Vec<Timed<Act>>) -> Scenario {
-    Scenario { name, runs: vec![tree], acts, faults: Vec::new(), runs_max: RUNS_MAX }
+    Scenario { name, runs: vec![tree], written: Vec::new(), acts, faults: Vec::new(), runs_max: RUNS_MAX }
 }
 
 fn step() -> Tree {
@@ -143,6 +149,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(troubled());
     all.extend(together());
     all.extend(tasks::all());
+    all.extend(texts::all());
     all
 }
 
@@ -343,6 +350,7 @@ fn troubled() -> Vec<Scenario> {
         Scenario {
             name: "a run that kills its process",
             runs: vec![step(), slow(4_000)],
+            written: Vec::new(),
             acts: vec![],
             faults: vec![Timed { at: 0, what: poison }],
             runs_max: RUNS_MAX,
@@ -350,6 +358,7 @@ fn troubled() -> Vec<Scenario> {
         Scenario {
             name: "a clock that goes back",
             runs: vec![naps()],
+            written: Vec::new(),
             // It does not go forward again before that.
             acts: vec![at(12_000, Act::Explain(0))],
             faults: vec![Timed { at: 500, what: back }],
@@ -358,6 +367,7 @@ fn troubled() -> Vec<Scenario> {
         Scenario {
             name: "two that are claimed together and fill their process",
             runs: vec![step(), careful(3_500)],
+            written: Vec::new(),
             acts: vec![],
             faults: vec![Timed { at: 0, what: Fault::Freeze { process: 0, long: 1_500 } }],
             runs_max: 2,

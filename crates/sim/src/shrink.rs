@@ -12,6 +12,7 @@ pub fn shrink(case: &Case, tries: usize, mut fails: impl FnMut(&Case) -> bool) -
         shrinking.fewer(|case| &mut case.acts);
         shrinking.fewer(|case| &mut case.schedules);
         shrinking.fewer(|case| &mut case.guests);
+        shrinking.fewer_texts();
         shrinking.smaller_runs();
         shrinking.plainer();
         if shrinking.best == before || shrinking.left == 0 {
@@ -83,6 +84,16 @@ impl Shrinking<'_> {
                 }
             }
         }
+    }
+
+    /// Without the last text; others are named by their places, and start those behind them. Nothing is put in its place: who would
+    /// start it cannot.
+    fn fewer_texts(&mut self) {
+        let mut candidate = self.best.clone();
+        candidate.written.clear();
+        candidate.acts.retain(|act| act.what.written().is_none());
+        candidate.options.staff();
+        self.attempt(candidate);
     }
 
     /// The last run only: others are named by their places.

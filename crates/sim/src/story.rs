@@ -23,6 +23,9 @@ pub fn tell(case: &Case, verdict: &Verdict) -> String {
     for (place, guest) in case.guests.iter().enumerate() {
         let _ = writeln!(story, "  guest-{place} is {guest:?}");
     }
+    for (place, written) in case.written.iter().enumerate() {
+        let _ = writeln!(story, "  written-{place} is {:?}\n{}", written.program, written.text(place, 1).1);
+    }
     let mut moments: Vec<(u64, String)> = Vec::new();
     moments.extend(case.acts.iter().enumerate().map(|(n, act)| (act.at, format!("client: {:?} (act {n})", act.what))));
     moments.extend(case.faults.iter().map(|fault| (fault.at, format!("FAULT: {:?}", fault.what))));

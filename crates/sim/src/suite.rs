@@ -49,8 +49,8 @@ pub const OPERATIONS: [&str; 18] = [
     "random",
 ];
 /// Groups and batches, by what is awaited of them, what they are made of and how they end, cleanups, and what is said about
-/// children, likewise.
-pub const PARTS: [&str; 17] = [
+/// children, likewise; how runs of texts ended, and that they went on from a state that was kept.
+pub const PARTS: [&str; 25] = [
     "group All",
     "group Any",
     "group Race",
@@ -68,6 +68,14 @@ pub const PARTS: [&str; 17] = [
     "child Terminate",
     "child Abandon",
     "cleanup",
+    "script finished",
+    "script failed",
+    "script cancelled",
+    "script restored",
+    "flow finished",
+    "flow failed",
+    "flow cancelled",
+    "flow restored",
 ];
 /// Calls of which some must have failed. The others are rare: [`crate::nth`] lets each of them fail.
 pub const CALLS_FAILED: [&str; 16] = [

@@ -15,6 +15,7 @@ mod retention;
 mod schedules;
 mod shadow;
 mod sight;
+mod snapshots;
 mod store;
 mod tasks;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use admission::{FLOWS, Lobby, Stands, Visit};
 pub use schedules::{Almanac, Edition, OUTCOMES, Passed, Says, Start};
 pub use shadow::{Arrival, Chapter, Entry, Holder, Parcel, Shadow};
 pub use sight::{Orders, Sight, TurnedDown};
+pub use snapshots::Kept;
 pub use tasks::{State, TaskBook, Tasks};
 pub(crate) use turns::ends;
 

@@ -174,6 +174,19 @@ pub const BUGS: &[Bug] = &[
     bug("postgres-timer-too-early", POSTGRES, &[3], "a timer is written down for a millisecond before it is due"),
     bug("postgres-claimed-twice", POSTGRES, &[22, 23], "a run that is driven is handed to whoever claims next"),
     bug("delay-ignored", "flow control", &[3], "a run that is to begin later begins at once"),
+    bug("snapshot-one-event-late", "text", &[], "the state that is kept is said to be one event further than it is"),
+    bug("snapshot-before-fed", "text", &[], "a state is kept although its program has not been told everything before it"),
+    bug("snapshot-forgets-cancel", "text", &[], "a run that goes on from a state does not know that it was asked to stop"),
+    bug("snapshot-checksum-ignored", "text", &[], "a state that is damaged is used"),
+    bug("torn-snapshot-parks", "text", &[], "a run whose state is damaged is parked, and not rebuilt"),
+    bug("text-of-another-version", "text", &[], "a run goes on with the text that is current, and not with its own"),
+    bug("pause-ignored-by-flow", "text", &[], "a flow that is to pause goes on"),
+    bug("open-step-forgotten", "text", &[], "a flow that goes on from a state does not ask again for the steps that are open"),
+    bug("iteration-repeated", "text", &[], "a container that goes on from a state begins its last iteration again"),
+    bug("node-condition-ignored", "text", &[], "a node whose condition does not hold runs all the same"),
+    bug("skipped-node-runs", "text", &[], "a node that was skipped begins all the same"),
+    bug("step-begun-twice", "text", &[], "two bodies of one attempt at a step run at once"),
+    bug("script-keys-forgotten", "text", &[], "a script that goes on from a state counts its operations from the beginning"),
 ];
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use outlast_core::event::Event;
 use outlast_core::id::Key;
 use outlast_core::operation::Operations;
+use outlast_core::planted;
 use outlast_core::program::Input;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -72,6 +73,10 @@ struct Call {
 
 impl Body<'static> for Call {
     fn begin(&self, context: StepContext, _: Option<Bytes>) -> BodyFuture<'static> {
+        if planted!("step-begun-twice") {
+            let both = [context.clone(), context].map(|context| (self.function)(context, self.input.clone()));
+            return Box::pin(async move { futures_util::future::join_all(both).await.remove(0) });
+        }
         (self.function)(context, self.input.clone())
     }
 }

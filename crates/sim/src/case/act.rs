@@ -141,6 +141,38 @@ pub enum Act {
         /// Whether it is queued again.
         retry: bool,
     },
+    /// Starts the run of a text.
+    StartWritten(usize),
+    /// Does something to the run of a text.
+    Written {
+        /// Which text.
+        written: usize,
+        /// What is done.
+        what: Box<Act>,
+    },
+    /// Puts an edition of a text in the place of the one that is there.
+    Define {
+        /// Which text.
+        written: usize,
+        /// Which edition.
+        edition: u32,
+    },
+    /// Lets a paused run of a text go on, and tells it something.
+    Say {
+        /// Which text.
+        written: usize,
+        /// What.
+        message: u64,
+    },
+    /// Has a flow go on without one of the nodes that wait, or has it begin again.
+    Node {
+        /// Which text.
+        written: usize,
+        /// Which of the nodes that wait at that time.
+        nth: u64,
+        /// Whether it is skipped.
+        skip: bool,
+    },
 }
 
 impl Act {
@@ -181,11 +213,17 @@ impl Act {
             Act::Guest { what: Deed::Terminate, .. } => "terminate a guest",
             Act::Dead { retry: true, .. } => "retry a dead task",
             Act::Dead { retry: false, .. } => "discard a dead task",
+            Act::StartWritten(_) => "start a text",
+            Act::Written { .. } => "something to a text",
+            Act::Define { .. } => "define a text",
+            Act::Say { .. } => "resume with a message",
+            Act::Node { skip: true, .. } => "skip a node",
+            Act::Node { skip: false, .. } => "retry a node",
         }
     }
 
     /// Every kind there is.
-    pub const KINDS: [&'static str; 32] = [
+    pub const KINDS: [&'static str; 38] = [
         "start",
         "start with another input",
         "signal with start",
@@ -218,6 +256,12 @@ impl Act {
         "terminate a guest",
         "retry a dead task",
         "discard a dead task",
+        "start a text",
+        "something to a text",
+        "define a text",
+        "resume with a message",
+        "skip a node",
+        "retry a node",
     ];
 
     /// The run it is about, if it is about one.
@@ -247,7 +291,12 @@ impl Act {
             | Act::BackfillSchedule { .. }
             | Act::RemoveSchedule(_)
             | Act::Guest { .. }
-            | Act::Dead { .. } => None,
+            | Act::Dead { .. }
+            | Act::StartWritten(_)
+            | Act::Written { .. }
+            | Act::Define { .. }
+            | Act::Say { .. }
+            | Act::Node { .. } => None,
         }
     }
 
@@ -278,7 +327,24 @@ impl Act {
             | Act::Delete(_)
             | Act::Enqueue { .. }
             | Act::Guest { .. }
-            | Act::Dead { .. } => None,
+            | Act::Dead { .. }
+            | Act::StartWritten(_)
+            | Act::Written { .. }
+            | Act::Define { .. }
+            | Act::Say { .. }
+            | Act::Node { .. } => None,
+        }
+    }
+
+    /// The text it is about, if it is about one.
+    pub fn written(&self) -> Option<usize> {
+        match self {
+            Act::StartWritten(written)
+            | Act::Written { written, .. }
+            | Act::Define { written, .. }
+            | Act::Say { written, .. }
+            | Act::Node { written, .. } => Some(*written),
+            _ => None,
         }
     }
 }

@@ -14,6 +14,10 @@ pub const HERE: &str = "call made here";
 pub const FORBIDDEN: &str = "call forbidden";
 /// A row that was damaged where it is kept, and read. In memory there are none.
 pub const ROW: &str = "damaged row";
+/// The state of a text was damaged when it was read.
+pub const TORN: &str = "snapshot torn";
+/// It was gone.
+pub const LOST: &str = "snapshot lost";
 /// A run that had ended long ago and was removed.
 pub const REMOVED: &str = "run removed by its age";
 
@@ -301,5 +305,5 @@ impl Fault {
     ];
 
     /// What the options of a case bring about, and what comes of faults: counted with them.
-    pub const EFFECTS: [&'static str; 6] = [DRIFT, LATENCY, DROPPED, HERE, FORBIDDEN, REMOVED];
+    pub const EFFECTS: [&'static str; 8] = [DRIFT, LATENCY, DROPPED, HERE, FORBIDDEN, REMOVED, TORN, LOST];
 }

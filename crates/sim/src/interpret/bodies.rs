@@ -15,6 +15,8 @@ use crate::tree::{Mishap, Work};
 pub(super) struct Whose {
     pub(super) generation: u64,
     pub(super) key: String,
+    /// The version of the text that wants it, as far as it says so itself; none if it is code.
+    pub(super) version: Option<String>,
 }
 
 impl Outside {
@@ -25,7 +27,7 @@ impl Outside {
             key: whose.key.clone(),
             attempt: step.attempt(),
             idempotency_key: step.idempotency_key().to_owned(),
-            version: self.version,
+            version: whose.version.clone().unwrap_or_else(|| self.version.to_owned()),
             at: self.time.elapsed(),
         });
     }
@@ -56,7 +58,7 @@ impl Outside {
             key: whose.key.clone(),
             attempt: tx.attempt(),
             idempotency_key: tx.idempotency_key().to_owned(),
-            version: self.version,
+            version: self.version.to_owned(),
             at: self.time.elapsed(),
         });
         if let Some(enter) = &self.enter {

@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::tree::{Errand, Work};
 
 /// The task of which a worker does as many as it can.
-const ERRAND: &str = "errand";
+pub(crate) const ERRAND: &str = "errand";
 /// The task of which a worker does one at a time, from a queue of its own.
 pub const ALONE: &str = "alone";
 const ASIDE: &str = "aside";
@@ -24,15 +24,36 @@ const ASIDE: &str = "aside";
 pub struct Order {
     /// What to do, and how often it is tried.
     pub work: Work,
+    /// Which edition of a text wants it, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edition: Option<u32>,
+    /// A token that is to be handed out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hands: Option<Hands>,
+}
+
+/// A callback's token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hands {
+    /// The callback's key; in a flow that of the task without what sets it apart.
+    #[serde(default)]
+    pub callback: Option<String>,
+    /// The token.
+    pub token: String,
 }
 
 impl Errand {
-    fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         if self.alone { ALONE } else { ERRAND }
     }
 
     fn order(&self) -> Order {
-        Order { work: self.work.clone() }
+        Order { work: self.work.clone(), edition: None, hands: None }
+    }
+
+    /// The queue, if it is not the usual one.
+    pub(crate) fn queue(&self) -> Option<&'static str> {
+        self.alone.then_some(ASIDE)
     }
 
     fn retry(&self) -> Retry {
@@ -47,7 +68,7 @@ pub fn employ(engine: Outlast, outside: Outside) -> Outlast {
         let outside = Arc::clone(&outside);
         move |task: TaskContext, order: Order| {
             let outside = Arc::clone(&outside);
-            async move { outside.perform(task, &order.work).await }
+            async move { outside.perform(task, &order).await }
         }
     };
     let engine = engine.limits(limits()).handler(Handler::new(ERRAND, handler()));
@@ -89,8 +110,10 @@ impl Player {
 
 impl Outside {
     /// One attempt at a task.
-    async fn perform(&self, task: TaskContext, work: &Work) -> Result<Product> {
-        let effort = self.ledger.effort(Effort::of(&task, self.time.elapsed()), self.time.clone());
+    async fn perform(&self, task: TaskContext, order: &Order) -> Result<Product> {
+        let work = &order.work;
+        let effort = Effort { edition: order.edition, ..Effort::of(&task, self.time.elapsed()) };
+        let effort = self.ledger.effort(effort, self.time.clone());
         if task.run_id().is_some_and(|run| self.ledger.kills(run.as_str())) {
             // Its process dies in a moment, and this with it.
             std::future::pending::<()>().await;
@@ -109,6 +132,7 @@ impl Outside {
                 task.heartbeat();
             }
         }
+        self.hand_out(&task, order);
         effort.came(if task.attempt() > work.fails { Came::Gave } else { Came::Failed });
         product(work, task.attempt())
     }

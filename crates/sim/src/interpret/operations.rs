@@ -26,7 +26,7 @@ const SOON: Duration = Duration::from_millis(200);
 
 impl Player {
     pub(super) fn whose(&self, key: String) -> Whose {
-        Whose { generation: self.ctx.generation().0, key }
+        Whose { generation: self.ctx.generation().0, key, version: None }
     }
 
     /// Tells the ledger what is said about the attempts at an operation: the default policy from a first delay on, which

@@ -61,6 +61,12 @@ pub enum Asked {
     },
     /// To go, if it has ended.
     Delete,
+    /// To go on, and to know this.
+    Say(Value),
+    /// To go on without a node.
+    Skip(String),
+    /// To begin a node again.
+    Again(String),
 }
 
 /// What a client is told.

@@ -21,6 +21,8 @@ pub struct Effort {
     pub attempt: u32,
     /// What the handler was given.
     pub idempotency_key: String,
+    /// Which edition of a text wanted it, as far as it says so itself.
+    pub edition: Option<u32>,
     /// The process it ran in.
     pub process: String,
     /// When it began: its place among everything that happened, and the virtual time.
@@ -49,6 +51,7 @@ impl Effort {
             run: task.run_id().map(ToString::to_string),
             attempt: task.attempt(),
             idempotency_key: task.idempotency_key().to_owned(),
+            edition: None,
             process: String::new(),
             begun: (0, at),
             ended: None,
@@ -128,6 +131,7 @@ mod tests {
             run: None,
             attempt: 1,
             idempotency_key: "default/t".to_owned(),
+            edition: None,
             process: String::new(),
             begun: (0, Duration::ZERO),
             ended: None,

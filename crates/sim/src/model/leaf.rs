@@ -106,19 +106,19 @@ fn is_late(wait: &Wait, failure: &Failure) -> bool {
 }
 
 /// Whether an attempt may be found too slow.
-fn is_limited(work: &Work) -> bool {
+pub(crate) fn is_limited(work: &Work) -> bool {
     work.timeout.is_some() || work.heartbeat.is_some()
 }
 
 /// Whether every attempt is too slow if nothing disturbs it.
-fn is_slow(work: &Work) -> bool {
+pub(crate) fn is_slow(work: &Work) -> bool {
     let takes = work.takes.unwrap_or(u64::MAX);
     work.timeout.is_some_and(|timeout| takes > timeout)
         || (!work.beats && work.heartbeat.is_some_and(|silence| takes > silence))
 }
 
 /// Whether trying again is pointless after the first failure.
-fn is_permanent(work: &Work) -> bool {
+pub(crate) fn is_permanent(work: &Work) -> bool {
     match work.mishap {
         Mishap::Error => work.permanent,
         Mishap::Panic => false,
@@ -128,7 +128,7 @@ fn is_permanent(work: &Work) -> bool {
 
 /// Whether this attempt can have succeeded. An attempt that a crash interrupted is made again under its number: only what
 /// is known to have failed counts, so that the number of the attempt that succeeds is certain, unless one was too slow.
-fn can_succeed(work: &Work, attempt: u32, calm: bool) -> bool {
+pub(crate) fn can_succeed(work: &Work, attempt: u32, calm: bool) -> bool {
     let is_allowed = !work.spawned && attempt > work.fails && attempt <= work.attempts && work.takes.is_some();
     if calm || !is_limited(work) {
         let is_retried = work.fails == 0 || !is_permanent(work);
@@ -140,7 +140,7 @@ fn can_succeed(work: &Work, attempt: u32, calm: bool) -> bool {
 
 /// Whether this attempt at a task can have succeeded. An attempt counts as soon as a worker has it: one that was lost with
 /// its worker is not made again under its number, and what it would have come to nobody knows.
-fn can_be_done(work: &Work, attempt: u32, calm: bool) -> bool {
+pub(crate) fn can_be_done(work: &Work, attempt: u32, calm: bool) -> bool {
     if calm {
         return can_succeed(work, attempt, calm);
     }
@@ -178,7 +178,7 @@ fn can_fail(work: &Work, failure: &Failure, calm: bool) -> bool {
 }
 
 /// What a step fails with.
-fn code_of(mishap: Mishap) -> &'static str {
+pub(crate) fn code_of(mishap: Mishap) -> &'static str {
     match mishap {
         Mishap::Error => PLANNED,
         Mishap::Panic => code::PANIC,

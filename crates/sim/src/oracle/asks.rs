@@ -80,7 +80,8 @@ fn done(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
             Some(Event::RunTerminated { .. }) => Ok(()),
             other => Err(format!("it ended with {:?}", other.as_ref().map(Event::kind))),
         }),
-        Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete => None,
+        Asked::Say(message) => is_there(state, told_with(state, message), state.view.status.is_terminal()),
+        Asked::Pause | Asked::Resume | Asked::Fork { .. } | Asked::Delete | Asked::Skip(_) | Asked::Again(_) => None,
     };
     let Some(verdict) = verdict else { return };
     findings.check(2, verdict.map_err(|broken| format!("{run} acknowledged {:?}: {broken}", ask.asked)));
@@ -109,6 +110,16 @@ fn signals_named(evidence: &Evidence, run: &RunKey, state: &RunState, id: &str) 
 
 fn answers(state: &RunState, is: impl Fn(&Event) -> bool, id: &str) -> usize {
     state.events().iter().filter(|event| is(event)).count() + in_the_inbox(state, id)
+}
+
+/// How often the run was told something when it went on, or will be.
+fn told_with(state: &RunState, message: &Value) -> usize {
+    let said = |event: &&Event| matches!(event, Event::RunResumed { message: Some(said) } if is_json(said, message));
+    let told = state.events().iter().filter(said).count();
+    let unread = |item: &&outlast_core::commit::InboxItem| {
+        item.kind == InboxKind::Resume && item.payload.as_ref().is_some_and(|said| is_json(said, message))
+    };
+    told + state.inbox.iter().filter(unread).count()
 }
 
 fn in_the_inbox(state: &RunState, id: &str) -> usize {
@@ -145,7 +156,8 @@ fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
         return;
     };
     let speaks = |other: &&Ask| {
-        let control = matches!(other.asked, Asked::Pause | Asked::Resume | Asked::Cancel | Asked::Terminate);
+        let control =
+            matches!(other.asked, Asked::Pause | Asked::Resume | Asked::Say(_) | Asked::Cancel | Asked::Terminate);
         control && other.run == ask.run && other.is_possible()
     };
     // What overlaps it may have been heard before it or after.
@@ -165,7 +177,7 @@ fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
         Asked::Pause => findings.ensure(2, state.view.status == Status::Paused || pending, || {
             format!("{run} was paused, nobody let it go on, and it is {:?}", state.view.status)
         }),
-        Asked::Resume => findings.ensure(2, state.view.status != Status::Paused, || {
+        Asked::Resume | Asked::Say(_) => findings.ensure(2, state.view.status != Status::Paused, || {
             format!("{run} was resumed, nobody paused it again, and it is paused")
         }),
         _ => {}

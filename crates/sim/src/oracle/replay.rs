@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use outlast::{Checker, Recording};
+use outlast::{Checker, Recording, ReplayError};
 use outlast_core::event::{Event, Kind};
 use outlast_core::id::{RunKey, Version};
 use outlast_core::record::Record;
@@ -15,7 +15,7 @@ use crate::violation::Findings;
 use crate::watch::{Chapter, Shadow};
 
 /// Each generation is replayed whole, and as it was when some of it had happened.
-pub(super) fn judge(evidence: &Evidence, checker: &Checker, findings: &mut Findings) {
+pub(super) fn judge(evidence: &Evidence, checkers: &[&Checker], findings: &mut Findings) {
     for (run, state) in evidence.runs() {
         let Some(shadow) = evidence.shadows.get(run) else { continue };
         for (generation, (records, begun)) in state.journals.iter().zip(beginnings(shadow, state)).enumerate() {
@@ -29,6 +29,9 @@ pub(super) fn judge(evidence: &Evidence, checker: &Checker, findings: &mut Findi
             let ended = records.last().and_then(|last| Event::decode(last).ok());
             let ended =
                 ended.is_some_and(|last| last.ends_generation() && !matches!(last, Event::RunTerminated { .. }));
+            let knows =
+                |checker: &&&Checker| !matches!(checker.check(&recording.prefix(0)), Err(ReplayError::NoCode { .. }));
+            let Some(checker) = checkers.iter().find(knows).or(checkers.first()) else { return };
             let replayed = checker.check(&recording);
             findings.check(
                 14,
@@ -38,10 +41,38 @@ pub(super) fn judge(evidence: &Evidence, checker: &Checker, findings: &mut Findi
                     Err(error) => Err(format!("{run}/{generation}: {error}")),
                 },
             );
+            snapshots(run, generation, shadow, checker, &recording, findings);
             let cut = cut(run, generation, records.len());
             let part = checker.check(&recording.prefix(cut));
             findings
                 .check(14, part.map(drop).map_err(|error| format!("the first {cut} of {run}/{generation}: {error}")));
+        }
+    }
+}
+
+/// Whoever goes on from a snapshot comes to the same as whoever reads the whole journal: behind everything that is recorded, and
+/// at the next place after the snapshot.
+fn snapshots(
+    run: &RunKey,
+    generation: usize,
+    shadow: &Shadow,
+    checker: &Checker,
+    recording: &Recording,
+    findings: &mut Findings,
+) {
+    let Some(chapter) = shadow.chapters.get(generation).filter(|_| shadow.sure) else { return };
+    for snapshot in &chapter.snapshots {
+        let ends = [snapshot.index.0, snapshot.index.0 + 1, chapter.entries.len() as u64];
+        for end in ends.map(|end| usize::try_from(end).unwrap_or(usize::MAX).min(chapter.entries.len())) {
+            let part = recording.prefix(end);
+            let (whole, kept) = (checker.check(&part), checker.check_from(&part, snapshot));
+            let same = matches!((&whole, &kept), (Ok(whole), Ok(kept)) if whole == kept) || whole.is_err();
+            findings.ensure(14, same, || {
+                let from = snapshot.index;
+                format!(
+                    "{run}/{generation}, up to {end}, comes to {whole:?}, and from its snapshot at {from} to {kept:?}"
+                )
+            });
         }
     }
 }

@@ -129,12 +129,13 @@ impl Watch {
     pub(super) async fn see_loads(&self, loads: Vec<Load>) -> Vec<Result<Loaded, StoreError>> {
         let begun = self.begin_reading();
         let runs: Vec<RunKey> = loads.iter().map(|load| load.run.clone()).collect();
+        let (loads, read) = self.lose_snapshots(loads);
         let whole = loads.iter().filter(|load| load.from == LoadFrom::Index(Index(0))).map(|load| load.run.clone());
         let whole: Vec<RunKey> = whole.collect();
         let answers = self.inner().load(loads).await;
         self.sight().trace.note(&answers);
         let stand = self.stand_since(begun);
-        let shown = runs.iter().zip(answers).map(|(run, answer)| {
+        let shown = runs.iter().zip(answers).zip(read).map(|((run, answer), read)| {
             let mut loaded = match answer {
                 Ok(loaded) => loaded,
                 Err(error) => return Err(self.damaged_view(run, Index(0), Err(error.clone())).err().unwrap_or(error)),
@@ -144,6 +145,7 @@ impl Watch {
                 self.replayed(run);
             }
             loaded.events = self.damaged_view(run, loaded.first, Ok(loaded.events))?;
+            self.tear_snapshot(&mut loaded, read);
             Ok(loaded)
         });
         shown.collect()

@@ -88,7 +88,8 @@ impl Sight {
             let Some(key) = event.key().filter(|_| !ends_by(event).is_empty()) else { continue };
             let began = shadow.chapter().and_then(|chapter| began(chapter, key));
             // One that had nothing to wait for begins in the commit that ends it.
-            let here = commit.events.iter().find(|record| record.key.as_ref() == Some(key)).filter(|_| began.is_none());
+            let here = commit.events.iter().find(|record| record.key.as_ref() == Some(key) && !is_mark(record));
+            let here = here.filter(|_| began.is_none());
             // Whoever has nothing to wait for goes by its own clock, which may not know yet that the store's was set back.
             let latest = began.map_or(self.clock.latest(), |began| self.clock.latest_since(began.tick));
             let slept = !here.is_some_and(takes_time);
@@ -215,6 +216,13 @@ fn append(findings: &mut Findings, commit: &Commit, shadow: &mut Shadow) {
         };
         findings.check(invariant, verdict.map_err(|text| format!("{}: {text}", commit.run)));
     }
+    if let Some(snapshot) = &commit.snapshot {
+        let next = chapter.entries.len() as u64;
+        findings.ensure(14, snapshot.index.0 == next, || {
+            format!("{}: a state is kept for {}, and the journal is at {next}", commit.run, snapshot.index)
+        });
+        chapter.snapshots.push(snapshot.clone());
+    }
 }
 
 /// Timers, ownership and generation after a commit.
@@ -241,6 +249,12 @@ fn settle_rows(commit: &Commit, shadow: &mut Shadow) {
             }
         }
     }
+}
+
+/// Whether it is what a flow says of one of its nodes, which has the key of what the node waits for.
+fn is_mark(record: &Record) -> bool {
+    Event::decode(record)
+        .is_ok_and(|event| matches!(event, Event::NodeStarted { .. } | Event::ContainerChildStarted { .. }))
 }
 
 /// The event with which an operation began.

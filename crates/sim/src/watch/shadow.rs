@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use outlast_core::commit::{Control, NewRun, Parent, TimerRef};
+use outlast_core::commit::{Control, NewRun, Parent, Snapshot, TimerRef};
 use outlast_core::event::Event;
 use outlast_core::id::{ClaimId, DeliveryId, Fence, Generation, InboxId, Index, Key, LeaseId, Version, WorkflowName};
 use outlast_core::journal::Journal;
@@ -82,6 +82,8 @@ pub struct Chapter {
     pub entries: Vec<Entry>,
     /// The same, as the law sees them.
     pub journal: Journal,
+    /// The states of its program that were kept.
+    pub snapshots: Vec<Snapshot>,
 }
 
 /// An event that was appended.
@@ -236,7 +238,7 @@ impl Shadow {
 
 impl Chapter {
     pub(super) fn new(version: Version, input: Bytes) -> Chapter {
-        Chapter { version, input, history: 0, entries: Vec::new(), journal: Journal::new() }
+        Chapter { version, input, history: 0, entries: Vec::new(), journal: Journal::new(), snapshots: Vec::new() }
     }
 
     /// Takes note of an event; what the law says about it.

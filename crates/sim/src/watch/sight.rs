@@ -14,6 +14,7 @@ use super::clock::Clock;
 use super::order::Notes;
 use super::schedules::Almanac;
 use super::shadow::{Arrival, Holder, Parcel, Shadow};
+use super::snapshots::Kept;
 use super::tasks::Tasks;
 use super::trace::Trace;
 use super::turns::{Order, order_of};
@@ -58,6 +59,8 @@ pub struct Sight {
     pub(super) calls: u64,
     pub(super) trace: Trace,
     pub(super) replays: u64,
+    /// What became of the states of programs that were kept.
+    pub snapshots: Kept,
     /// Whether runs are removed some time after they ended.
     pub retains: bool,
     /// Runs that were removed because they had ended long ago.

@@ -5,12 +5,14 @@ use outlast_core::commit::{Commit, Control, Delivery, Then};
 use outlast_core::event::{ClosePolicy, Event};
 use outlast_core::id::{Index, Key, RunKey};
 use outlast_core::journal::Journal;
+use outlast_core::operation::OperationKind;
 use outlast_store::RunView;
 use serde_json::Value;
 
 use super::commits::began;
 use super::shadow::{Arrival, Chapter, Parcel, Shadow};
 use super::sight::{Sight, Stand};
+use crate::written::place_of;
 
 impl Sight {
     /// What was accepted for a run and could be taken now, although the commit ended the turn: somebody must come for it.
@@ -20,7 +22,10 @@ impl Sight {
         }
         let shadow = self.runs.get(&commit.run).filter(|shadow| shadow.sure && shadow.mail_sure)?;
         let chapter = shadow.chapter()?;
-        let unread = shadow.arrivals.iter().find(|arrival| !arrival.consumed && is_urgent(chapter, arrival))?;
+        let later = finishes_tasks(shadow, chapter);
+        let may_wait = |arrival: &Arrival| later && arrival.what == Parcel::Control(Control::Pause);
+        let mut unread = shadow.arrivals.iter().filter(|arrival| !arrival.consumed && !may_wait(arrival));
+        let unread = unread.find(|arrival| is_urgent(chapter, arrival))?;
         Some(format!("{:?} of {}", unread.what, unread.id))
     }
 
@@ -97,6 +102,12 @@ pub(super) fn order_of(delivery: &Delivery) -> Option<Order> {
 pub(crate) fn ends(meta: Option<&Bytes>) -> bool {
     let said: Option<Value> = meta.and_then(|meta| serde_json::from_slice(meta).ok());
     said.is_some_and(|said| said["terminate"] == Value::Bool(true))
+}
+
+/// Whether a pause would wait: that of a flow begins when the tasks that run have ended.
+fn finishes_tasks(shadow: &Shadow, chapter: &Chapter) -> bool {
+    let is_text = place_of(shadow.workflow.as_str()).is_some();
+    is_text && chapter.journal.open().into_iter().any(|open| open.kind == OperationKind::Task)
 }
 
 /// Whether a run that is driven takes it as soon as it is read.

@@ -40,7 +40,7 @@ fn witness(ledger: &Ledger, step: &StepContext) {
         key: parts[3].to_owned(),
         attempt: step.attempt(),
         idempotency_key: id.clone(),
-        version: "1",
+        version: "1".to_owned(),
         at: Duration::ZERO,
     });
 }
@@ -96,7 +96,11 @@ async fn family(ctx: Ctx, (): ()) -> Result<()> {
 
 /// Has somebody else do something.
 async fn busy(ctx: Ctx, (): ()) -> Result<Value> {
-    ctx.task("errand", &Order { work: Work { attempts: 1, takes: Some(0), ..Work::default() } }).await
+    ctx.task(
+        "errand",
+        &Order { work: Work { attempts: 1, takes: Some(0), ..Work::default() }, edition: None, hands: None },
+    )
+    .await
 }
 
 async fn drowsy(ctx: Ctx, (): ()) -> Result<()> {

@@ -38,7 +38,7 @@ fn body_of_neighbour(tick: u64, at: Duration) -> Witnessed {
         key: "beside".to_owned(),
         attempt: 1,
         idempotency_key: "default/held/0/beside".to_owned(),
-        version: "1",
+        version: "1".to_owned(),
         at,
     };
     Witnessed { body, process: "p1".to_owned(), tick }
