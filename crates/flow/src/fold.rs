@@ -72,6 +72,7 @@ impl State {
                 self.mark = None;
                 Ok(())
             }
+            Event::InterventionRefused { .. } => Ok(()),
             Event::RunResumed { message } => {
                 self.note_message(message.as_ref());
                 Ok(())

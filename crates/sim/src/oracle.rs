@@ -39,7 +39,7 @@ use crate::watch::{Almanac, Lobby, Orders, Shadow, Tasks, TurnedDown, Watch};
 pub const INVARIANTS: [u8; 21] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22];
 
 /// Events that nothing in a case brings about. A suite must have seen all others.
-pub const LATER_EVENTS: [Kind; 13] = [
+pub const LATER_EVENTS: [Kind; 14] = [
     // They are only shown to observers, and never in a journal.
     Kind::RunStarted,
     Kind::StateDelta,
@@ -50,6 +50,7 @@ pub const LATER_EVENTS: [Kind; 13] = [
     Kind::NodeError,
     Kind::NodeSkipped,
     Kind::NodeRetried,
+    Kind::InterventionRefused,
     Kind::ContainerIterationStarted,
     Kind::ContainerIterationCompleted,
     Kind::ContainerChildStarted,

@@ -314,6 +314,10 @@ impl Run {
             withdraw_marks(&mut self.held, event);
             return Ok(true);
         }
+        if matches!(event, Event::InterventionRefused { .. }) {
+            // It is for people.
+            return Ok(false);
+        }
         if let Some(key) = event.key() {
             if self.table.in_closed_scope(key) || self.ops_skip(key) {
                 return Ok(false);
