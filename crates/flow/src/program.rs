@@ -51,10 +51,11 @@ impl Flow {
         FlowProgram { state, input: Some(input), next: Index(0), unsound: None }
     }
 
-    /// A run that goes on from a snapshot. If that cannot be used, the run is to be rebuilt from its journal.
+    /// A run that goes on from a snapshot, with the input it began with. If that cannot be used, the run is to be rebuilt from its journal.
     pub fn restore(
         &self,
         info: RunInfo,
+        input: &[u8],
         limits: FlowLimits,
         snapshot: &Snapshot,
     ) -> Result<FlowProgram, SnapshotError> {
@@ -62,7 +63,8 @@ impl Flow {
             return Err(SnapshotError::OtherFlow);
         }
         let saved = snapshot::load(self, &snapshot.data)?;
-        let mut state = State::restored(self.clone(), info, saved, limits);
+        let input = serde_json::from_slice(input).map_err(|error| SnapshotError::Damaged(error.to_string()))?;
+        let mut state = State::restored(self.clone(), info, Arc::new(input), saved, limits);
         // Nothing records that a step began: whoever drives the flow must be told again.
         again(&self.inner.body, &state.saved.top, &mut state.starts);
         Ok(FlowProgram { state, input: None, next: snapshot.index, unsound: None })
@@ -95,7 +97,7 @@ impl FlowProgram {
         let Some(input) = self.input.take() else { return };
         match serde_json::from_slice(&input) {
             Ok(input) => {
-                self.state.saved.input = Arc::new(input);
+                self.state.input = Arc::new(input);
                 self.state.start();
             }
             Err(problem) => {
