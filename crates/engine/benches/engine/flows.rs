@@ -27,7 +27,8 @@ const EARLY: usize = 10;
 const QUARTER: usize = 2_500;
 const LATE: usize = 9_999;
 
-pub(crate) async fn measure(place: &Place, report: &Report) {
+/// A foreach against a map.
+pub(crate) async fn measure_map(place: &Place, report: &Report) {
     for (name, concurrency) in [("flow_map", 1), ("flow_map_wide", WIDE)] {
         let (mut flow, mut code, mut grown) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..MAP_ROUNDS {
@@ -43,6 +44,10 @@ pub(crate) async fn measure(place: &Place, report: &Report) {
             report.against("flow_memory", median(&grown), of(&code, |side| side.grown), "MiB more");
         }
     }
+}
+
+/// What it costs to go on in a foreach.
+pub(crate) async fn measure_resume(place: &Place, report: &Report) {
     for collect in ["none", "last", "all"] {
         let place = place.fresh(&format!("flow_resume_{collect}"));
         let [early, late] = resume(&place, collect, [EARLY, LATE], WAKES, None).await;

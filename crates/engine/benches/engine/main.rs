@@ -6,9 +6,9 @@
 //! and the wake of W7 it is our time to the bare time and less is better. For `W2_script` the other side is code that has the
 //! same tasks done, and more is better; for `W6_script` it is the same script near its beginning, and less is better.
 //!
-//! `--only flow` (also `cargo xtask bench flow`): a foreach over 10,000 items with two children that do nothing. `flow_map` and
-//! `flow_map_wide` (one at a time, a hundred at once) are against the map of code, and more is better; everything else is time or
-//! memory, and less is better: `flow_memory` is what 7,900 iterations leave behind, against that map; `flow_resume_*` is a wake
+//! `--only flow_map` and `--only flow_resume` (both: `cargo xtask bench flow`): a foreach over 10,000 items with two children that
+//! do nothing. `flow_map` and `flow_map_wide` (one at a time, a hundred at once) are against the map of code, and more is better;
+//! everything else is time or memory, and less is better: `flow_memory` is what 7,900 iterations leave behind, against that map; `flow_resume_*` is a wake
 //! in item 9,999 against one in item 10, and against reading the outputs; `flow_replay` is that wake without snapshots, against
 //! loading the journal, and `flow_replay_linear` against the wake at a quarter of the way.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -90,7 +90,7 @@ impl Place {
 fn main() {
     let Some(options) = options() else {
         eprintln!(
-            "usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|W2|W2_script|…|W7|flow] [--sleepers N]"
+            "usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|W2|W2_script|…|W7|flow_map|flow_resume] [--sleepers N]"
         );
         std::process::exit(2);
     };
@@ -195,8 +195,11 @@ async fn measure(options: &Options, place: &Place, mut ceiling: Ceiling, report:
         let (short, long) = scripts::resume(&place.fresh("w6_script")).await;
         report.against("W6_script", long, short, "ms p50");
     }
-    if wants(&options.benches, "flow") {
-        flows::measure(place, &report).await;
+    if wants(&options.benches, "flow_map") {
+        flows::measure_map(place, &report).await;
+    }
+    if wants(&options.benches, "flow_resume") {
+        flows::measure_resume(place, &report).await;
     }
     if wants(&options.benches, "W7") {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());
