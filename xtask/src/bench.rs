@@ -10,11 +10,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
         Some((what, rest)) if what == "store" => bench("outlast-store", "store", rest),
         Some((what, rest)) if what == "engine" => bench("outlast", "engine", rest),
+        // A part of it that is asked for by its own name.
+        Some((what, rest)) if what == "flow" => {
+            let part = ["--only", "flow_map", "--only", "flow_resume"].map(str::to_owned);
+            bench("outlast", "engine", &[&part[..], rest].concat())
+        }
         Some((what, rest)) if what == "script" => without_cluster("outlast-script", "script", rest),
         Some((what, _)) => {
-            Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine, script")).into())
+            Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine, flow, script")).into())
         }
-        None => Err(Usage::new("`bench` needs to know what to measure: store, engine, script").into()),
+        None => Err(Usage::new("`bench` needs to know what to measure: store, engine, flow, script").into()),
     }
 }
 

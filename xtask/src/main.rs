@@ -31,7 +31,8 @@ Usage: cargo xtask <command>
   postgres [-- command…]         a private PostgreSQL for one command, or until Ctrl-C
   tidy                           the rules of the design that no compiler checks
   bench store [args…]            the store benchmark, one JSON object per line
-  bench engine [args…]           the engine benchmark: W1 to W6
+  bench engine [args…]           the engine benchmark: W1 to W7, scripts, flows
+  bench flow [args…]             its part about flows
   bench script                   the script language: reading, running, saving, restoring
   sim [args…]                    the simulator: whole clusters, every fault, thousands of seeds; --planted tries itself
   soak [--minutes N] [--cases N] [--seed N]
@@ -102,8 +103,8 @@ mod tests {
         check_usage(&["tset"], "there is no command `tset`");
         check_usage(&["test", "--fast"], "`test` does not take `--fast`");
         check_usage(&["tidy", "now"], "`tidy` does not take `now`");
-        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine, script");
-        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine, script");
+        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine, flow, script");
+        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine, flow, script");
         check_usage(&["postgres", "psql"], "put `--` before the command: cargo xtask postgres -- psql");
         check_usage(&["soak", "--minutes"], "`--minutes` needs a number");
         check_usage(&["soak", "--minutes", "soon"], "`--minutes` needs a number, not `soon`");
@@ -112,7 +113,9 @@ mod tests {
 
     #[test]
     fn help_lists_every_command() {
-        for command in ["test", "postgres", "tidy", "bench store", "bench engine", "bench script", "sim", "soak"] {
+        for command in
+            ["test", "postgres", "tidy", "bench store", "bench engine", "bench flow", "bench script", "sim", "soak"]
+        {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command} is missing");
         }
         dispatch(&["help".to_owned()]).expect("help succeeds");

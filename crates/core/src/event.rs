@@ -450,6 +450,19 @@ events! {
         /// Why.
         meta reason: Option<String> = None,
     }
+    /// An operator was told that something would be done to a flow's node, and it was not: the flow had gone on meanwhile.
+    InterventionRefused = 205, "INTERVENTION_REFUSED", Coordination {
+        /// Which node.
+        key node: Key,
+        /// What was to be done: `skip` or `retry`.
+        meta wanted: String,
+        /// The operator.
+        meta by: Option<String> = None,
+        /// Why the operator wanted it.
+        meta reason: Option<String> = None,
+        /// Why it was not done.
+        failure error: Failure,
+    }
     /// A container began an iteration.
     ContainerIterationStarted = 210, "CONTAINER_ITERATION_STARTED", Coordination {
         /// Which container.

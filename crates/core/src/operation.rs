@@ -117,6 +117,7 @@ impl Kind {
             | Kind::NodeError
             | Kind::NodeSkipped
             | Kind::NodeRetried
+            | Kind::InterventionRefused
             | Kind::ContainerIterationStarted
             | Kind::ContainerIterationCompleted
             | Kind::ContainerChildStarted

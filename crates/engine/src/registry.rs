@@ -31,8 +31,8 @@ pub(crate) trait Definition: Send + Sync {
         None
     }
 
-    /// A program that goes on from a snapshot one of its programs made; or why it cannot.
-    fn restore(&self, about: About, _snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
+    /// A program that goes on from a snapshot one of its programs made of a run with this input; or why it cannot.
+    fn restore(&self, about: About, _input: Bytes, _snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
         Err(format!("the programs of {} make none", about.info.workflow))
     }
 }

@@ -101,7 +101,7 @@ fn main() {
         assert!(loaded.is_ok());
         for (done, snapshot) in snapshots {
             let start = Instant::now();
-            flow.restore(info(), FlowLimits::default(), &snapshot).expect("a good snapshot");
+            flow.restore(info(), &input, FlowLimits::default(), &snapshot).expect("a good snapshot");
             println!(
                 "  at item {done}: snapshot of {} bytes, restored in {:.1?}",
                 snapshot.data.len(),

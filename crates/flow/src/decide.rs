@@ -37,7 +37,8 @@ impl State {
             return self.go_back(edge);
         }
         let inner = &self.flow.inner;
-        let Saved { input, messages, top, pass, .. } = &mut self.saved;
+        let input = &self.input;
+        let Saved { messages, top, pass, .. } = &mut self.saved;
         let world =
             World { input, messages, info: &self.info, flow: inner.name.as_str(), limits: self.limits.expression };
         if let Some((failure, at)) = top.failure.take() {
@@ -284,7 +285,7 @@ fn of_container(
     if container.active.len() < node.concurrency as usize && !container.is_exhausted {
         match more(scope, node, container) {
             Ok(true) => {
-                let item = container.items.get(container.next as usize).map(|item| Bytes::from(item.to_string()));
+                let item = container.items.get(container.next).map(|item| Bytes::from(item.to_string()));
                 let total = container.total;
                 return Some(Event::ContainerIterationStarted { node: key, index: container.next, item, total });
             }
@@ -384,15 +385,15 @@ pub(crate) fn round<'a>(
 }
 
 fn output_of(node: &ContainerNode, container: &mut Container) -> Json {
-    let kept = std::mem::take(&mut container.kept);
+    let mut kept = std::mem::take(&mut container.kept).into_values().map(|kept| kept.value());
     match node.rule {
-        Rule::If { .. } | Rule::Switch { .. } => kept.into_values().next().unwrap_or_else(|| json!({})),
+        Rule::If { .. } | Rule::Switch { .. } => kept.next().unwrap_or_else(|| json!({})),
         Rule::Parallel => {
-            let named = node.branches.iter().zip(kept.into_values());
+            let named = node.branches.iter().zip(kept);
             Json::Object(named.map(|(name, outputs)| (name.to_string(), outputs)).collect())
         }
         Rule::Foreach { .. } | Rule::Loop { .. } => {
-            let iterations: Vec<Json> = kept.into_values().collect();
+            let iterations: Vec<Json> = kept.collect();
             json!({ "iterations": iterations, "count": container.completed })
         }
     }

@@ -12,6 +12,7 @@ use outlast_core::time::Timestamp;
 use outlast_script::parse_duration;
 use serde_json::Value as Json;
 
+use crate::items::Items;
 use crate::limits::VALUE_DEPTH_MAX;
 use crate::model::{ContainerNode, Edge, Node, NodeKind, Rule, Sleep, StepNode, TaskNode};
 use crate::scope::Scope;
@@ -264,7 +265,7 @@ fn open(scope: &Scope<'_>, node: &ContainerNode) -> Result<Container, Failure> {
                 let message = "what a foreach goes over must be a list";
                 return Err(Failure::new(code::VALIDATION_ERROR, message).permanent());
             };
-            container.items = list.into_iter().map(Arc::new).collect();
+            container.items = Items::new(list);
             let total = u32::try_from(container.items.len()).map_err(|_| {
                 Failure::new(code::LIMIT_EXCEEDED, "a foreach goes over at most 4294967295 items").permanent()
             })?;

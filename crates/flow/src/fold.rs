@@ -72,6 +72,7 @@ impl State {
                 self.mark = None;
                 Ok(())
             }
+            Event::InterventionRefused { .. } => Ok(()),
             Event::RunResumed { message } => {
                 self.note_message(message.as_ref());
                 Ok(())
@@ -101,7 +102,8 @@ impl State {
     fn at<R>(&mut self, key: &Key, then: &mut dyn FnMut(Spot<'_>, &mut Asking<'_>, &Path<'_>) -> R) -> Option<R> {
         let path = Path::parse(key)?;
         let inner = &self.flow.inner;
-        let Saved { input, messages, top, .. } = &mut self.saved;
+        let input = &self.input;
+        let Saved { messages, top, .. } = &mut self.saved;
         let world =
             World { input, messages, info: &self.info, flow: inner.name.as_str(), limits: self.limits.expression };
         let mut asking = Asking { starts: &mut self.starts, payload_bytes: self.limits.payload_bytes };

@@ -6,6 +6,7 @@ mod decide;
 mod enter;
 mod focus;
 mod fold;
+mod items;
 mod limits;
 mod load;
 mod model;

@@ -14,7 +14,7 @@ use crate::fold::{Care, DeriveError};
 use crate::limits::FlowLimits;
 use crate::load::Flow;
 use crate::model::{Body, ContainerNode, NodeKind, Rule};
-use crate::state::{Block, Container, Entry, Slot, State};
+use crate::state::{Block, Container, Entry, Kept, Slot, State};
 
 /// Where a run of a flow stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -209,9 +209,9 @@ fn frame<'s>(
         key: entry.key.to_string(),
         iteration_index: index,
         total_iterations: container.total,
-        current_item: container.items.get(index as usize).map(|item| (**item).clone()),
+        current_item: container.items.get(index).map(|item| (**item).clone()),
         child_index: inner.map_or(0, |(_, block)| block.slots.iter().take_while(|slot| slot.is_over()).count()),
-        completed_iterations: container.kept.values().filter(|_| has_outputs).cloned().collect(),
+        completed_iterations: container.kept.values().filter(|_| has_outputs).map(Kept::value).collect(),
         completed_count: container.completed,
         partial_child_outputs: inner.map(|(body, block)| named(body, &block.outputs)).unwrap_or_default(),
         active: container.active.keys().copied().collect(),

@@ -52,10 +52,11 @@ impl Flow {
         FlowProgram { state, input: Some(input), next: Index(0), unsound: None }
     }
 
-    /// A run that goes on from a snapshot. If that cannot be used, the run is to be rebuilt from its journal.
+    /// A run that goes on from a snapshot, with the input it began with. If that cannot be used, the run is to be rebuilt from its journal.
     pub fn restore(
         &self,
         info: RunInfo,
+        input: &[u8],
         limits: FlowLimits,
         snapshot: &Snapshot,
     ) -> Result<FlowProgram, SnapshotError> {
@@ -66,7 +67,8 @@ impl Flow {
         if planted!("iteration-repeated") {
             repeat(&mut saved.top);
         }
-        let mut state = State::restored(self.clone(), info, saved, limits);
+        let input = serde_json::from_slice(input).map_err(|error| SnapshotError::Damaged(error.to_string()))?;
+        let mut state = State::restored(self.clone(), info, Arc::new(input), saved, limits);
         // Nothing records that a step began: whoever drives the flow must be told again.
         if !planted!("open-step-forgotten") {
             again(&self.inner.body, &state.saved.top, &mut state.starts);
@@ -110,7 +112,7 @@ impl FlowProgram {
         let Some(input) = self.input.take() else { return };
         match serde_json::from_slice(&input) {
             Ok(input) => {
-                self.state.saved.input = Arc::new(input);
+                self.state.input = Arc::new(input);
                 self.state.start();
             }
             Err(problem) => {

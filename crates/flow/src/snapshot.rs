@@ -9,7 +9,7 @@ use crate::model::{Body, NodeKind};
 use crate::state::{Block, Saved, Slot};
 
 const MAGIC: &[u8] = b"outlast-flow\0";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const CHECKSUM_BYTES: usize = 8;
 
 /// Why a snapshot cannot be used.
@@ -21,9 +21,9 @@ pub enum SnapshotError {
     /// It is not a snapshot of a flow.
     #[error("this is not a snapshot of a flow")]
     NotASnapshot,
-    /// A later release wrote it.
-    #[error("the snapshot has version {0}, this release reads up to {VERSION}")]
-    TooNew(u8),
+    /// Another release wrote it.
+    #[error("the snapshot has version {0}, this release reads version {VERSION}")]
+    OtherVersion(u8),
     /// It is damaged.
     #[error("the snapshot is damaged: {0}")]
     Damaged(String),
@@ -42,8 +42,8 @@ pub(crate) fn save(saved: &Saved) -> Option<Vec<u8>> {
 pub(crate) fn load(flow: &Flow, data: &[u8]) -> Result<Saved, SnapshotError> {
     let rest = data.strip_prefix(MAGIC).ok_or(SnapshotError::NotASnapshot)?;
     let (version, rest) = rest.split_first().ok_or(SnapshotError::NotASnapshot)?;
-    if *version > VERSION {
-        return Err(SnapshotError::TooNew(*version));
+    if *version != VERSION {
+        return Err(SnapshotError::OtherVersion(*version));
     }
     let damaged = |why: &str| SnapshotError::Damaged(why.to_owned());
     let (sum, body) = rest.split_at_checked(CHECKSUM_BYTES).ok_or_else(|| damaged("it is cut off"))?;

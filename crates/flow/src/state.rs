@@ -12,6 +12,7 @@ use outlast_script::RunInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use crate::items::Items;
 use crate::limits::FlowLimits;
 use crate::load::Flow;
 use crate::model::Body;
@@ -21,6 +22,8 @@ pub(crate) struct State {
     pub(crate) flow: Flow,
     pub(crate) info: RunInfo,
     pub(crate) limits: FlowLimits,
+    /// What the run was given. The store has it, and so no snapshot does.
+    pub(crate) input: Arc<Json>,
     pub(crate) saved: Saved,
     /// Operations that were decided and not handed out yet.
     pub(crate) starts: Vec<Requested>,
@@ -38,7 +41,6 @@ pub(crate) struct State {
 /// What a snapshot holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Saved {
-    pub(crate) input: Arc<Json>,
     /// The pass that loop edges opened, from 1.
     pub(crate) pass: u32,
     /// How often each loop edge was taken.
@@ -173,7 +175,7 @@ pub(crate) enum Outcome {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Container {
     /// What foreach goes over.
-    pub(crate) items: Vec<Arc<Json>>,
+    pub(crate) items: Items,
     /// How many iterations there will be, where that is known.
     pub(crate) total: Option<u32>,
     /// The iteration that begins next.
@@ -182,10 +184,27 @@ pub(crate) struct Container {
     pub(crate) is_exhausted: bool,
     pub(crate) active: BTreeMap<u32, Block>,
     pub(crate) completed: u32,
-    pub(crate) kept: BTreeMap<u32, Json>,
+    /// What iterations that are over came to.
+    pub(crate) kept: BTreeMap<u32, Kept>,
     /// What the round before left.
     #[serde(with = "present")]
     pub(crate) previous: Vec<Option<Arc<Json>>>,
+}
+
+/// A value that is only looked at when its container is over, or by people: as text, so that ten thousand of them are restored as
+/// quickly as they are copied.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Kept(Box<str>);
+
+impl Kept {
+    pub(crate) fn new(value: &Json) -> Kept {
+        Kept(value.to_string().into_boxed_str())
+    }
+
+    pub(crate) fn value(&self) -> Json {
+        // It was written here, and no deeper than can be read: an output has a limit far below.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
 }
 
 /// Values that may be missing, where null is a value: an output of null is an output.
@@ -213,17 +232,18 @@ impl State {
     pub(crate) fn new(flow: Flow, info: RunInfo, input: Arc<Json>, limits: FlowLimits) -> State {
         let top = Block::new(&flow.inner.body, vec![None; flow.inner.body.nodes.len()]);
         let taken = vec![0; flow.inner.loops.len()];
-        let saved = Saved { input, pass: 1, taken, going_back: None, top, messages: Vec::new(), unread: 0 };
-        State::restored(flow, info, saved, limits)
+        let saved = Saved { pass: 1, taken, going_back: None, top, messages: Vec::new(), unread: 0 };
+        State::restored(flow, info, input, saved, limits)
     }
 
-    pub(crate) fn restored(flow: Flow, info: RunInfo, saved: Saved, limits: FlowLimits) -> State {
-        State { flow, info, limits, saved, starts: Vec::new(), mark: None, is_fresh: false, is_unseen: true, end: None }
+    pub(crate) fn restored(flow: Flow, info: RunInfo, input: Arc<Json>, saved: Saved, limits: FlowLimits) -> State {
+        let starts = Vec::new();
+        State { flow, info, limits, input, saved, starts, mark: None, is_fresh: false, is_unseen: true, end: None }
     }
 
     /// Checks the input, and decides what comes first.
     pub(crate) fn start(&mut self) {
-        let misfit = self.flow.inner.input.as_ref().and_then(|schema| schema.misfit("the input", &self.saved.input));
+        let misfit = self.flow.inner.input.as_ref().and_then(|schema| schema.misfit("the input", &self.input));
         match misfit {
             Some(failure) => self.end = Some(Err(failure)),
             None => self.advance(None),

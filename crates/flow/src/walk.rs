@@ -92,7 +92,7 @@ pub(crate) fn visit<R>(spot: Spot<'_>, rest: &[(u32, Step<'_>)], then: &mut dyn 
 pub(crate) fn turn_of<'n>(node: &'n ContainerNode, container: &Container, index: u32) -> Option<Turn<'n>> {
     match &node.rule {
         Rule::Foreach { name, .. } => {
-            let item = container.items.get(index as usize).cloned().unwrap_or_default();
+            let item = container.items.get(index).cloned().unwrap_or_default();
             let total = container.total.unwrap_or_default();
             Some(Turn { name: Some(name), item, index, total, is_exact: true })
         }

@@ -40,11 +40,13 @@ use crate::watch::{Almanac, Lobby, Orders, Shadow, Tasks, TurnedDown, Watch};
 pub const INVARIANTS: [u8; 21] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22];
 
 /// Events that nothing in a case brings about. A suite must have seen all others.
-pub const LATER_EVENTS: [Kind; 3] = [
+pub const LATER_EVENTS: [Kind; 4] = [
     // They are only shown to observers, and never in a journal.
     Kind::RunStarted,
     Kind::StateDelta,
     Kind::Custom,
+    // An operator's word that becomes impossible in the very moment it comes: too seldom to be counted on.
+    Kind::InterventionRefused,
 ];
 
 /// What the oracle must be told about a case.

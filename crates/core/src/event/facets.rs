@@ -54,6 +54,7 @@ impl Event {
             | Event::NodeError { node, .. }
             | Event::NodeSkipped { node, .. }
             | Event::NodeRetried { node, .. }
+            | Event::InterventionRefused { node, .. }
             | Event::ContainerIterationStarted { node, .. }
             | Event::ContainerIterationCompleted { node, .. }
             | Event::ContainerChildStarted { node, .. }

@@ -92,6 +92,7 @@ pub(super) fn role(event: &Event) -> Option<(&Key, Role)> {
         | Event::NodeError { .. }
         | Event::NodeSkipped { .. }
         | Event::NodeRetried { .. }
+        | Event::InterventionRefused { .. }
         | Event::ContainerIterationStarted { .. }
         | Event::ContainerIterationCompleted { .. }
         | Event::ContainerChildStarted { .. }

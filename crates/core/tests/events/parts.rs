@@ -158,6 +158,9 @@ pub(crate) fn event(kind: Kind, parts: Parts) -> Event {
         Kind::NodeError => Event::NodeError { node: key, error },
         Kind::NodeSkipped => Event::NodeSkipped { node: key, by: note.clone(), reason: note },
         Kind::NodeRetried => Event::NodeRetried { node: key, by: note.clone(), reason: note },
+        Kind::InterventionRefused => {
+            Event::InterventionRefused { node: key, wanted: "skip".to_owned(), by: note.clone(), reason: note, error }
+        }
         Kind::ContainerIterationStarted => {
             Event::ContainerIterationStarted { node: key, index: number, item: parts.maybe_bytes, total: parts.total }
         }

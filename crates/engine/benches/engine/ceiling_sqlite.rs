@@ -139,6 +139,20 @@ impl Ceiling {
     }
 }
 
+/// Milliseconds to read what the steps of the second run gave, as values.
+pub(crate) fn read_outputs(path: &Path, steps: usize) -> f64 {
+    let connection = Connection::open(path).unwrap();
+    let kind = i64::from(outlast_core::event::Kind::StepFinished.code());
+    let begun = Instant::now();
+    let sql =
+        "SELECT payload FROM event WHERE ns = 1 AND run = 2 AND generation = 0 AND idx >= 0 AND kind = ?1 ORDER BY idx";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([kind], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    let outputs: Vec<serde_json::Value> = rows.map(|row| serde_json::from_slice(&row.unwrap()).unwrap()).collect();
+    assert!(outputs.len() > steps);
+    begun.elapsed().as_secs_f64() * 1_000.0
+}
+
 /// Milliseconds to read the journal that a resumed run reads.
 pub(crate) fn read_journal(path: &Path, events: usize) -> f64 {
     let connection = Connection::open(path).unwrap();

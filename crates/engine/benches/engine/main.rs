@@ -5,11 +5,18 @@
 //! `fsync=on`) before it is acknowledged. For W1, W2 and W7 the ratio is ours to the ceiling and more is better; for W3, W4, W6
 //! and the wake of W7 it is our time to the bare time and less is better. For `W2_script` the other side is code that has the
 //! same tasks done, and more is better; for `W6_script` it is the same script near its beginning, and less is better.
+//!
+//! `--only flow_map` and `--only flow_resume` (both: `cargo xtask bench flow`): a foreach over 10,000 items with two children that
+//! do nothing. `flow_map` and `flow_map_wide` (one at a time, a hundred at once) are against the map of code, and more is better;
+//! everything else is time or memory, and less is better: `flow_memory` is what 7,900 iterations leave behind, against that map; `flow_resume_*` is a wake
+//! in item 9,999 against one in item 10, and against reading the outputs; `flow_replay` is that wake without snapshots, against
+//! loading the journal, and `flow_replay_linear` against the wake at a quarter of the way.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at the first error")]
 
 mod ceiling_postgres;
 mod ceiling_sqlite;
+mod flows;
 mod report;
 mod scripts;
 mod sleepers;
@@ -18,8 +25,10 @@ mod workflows;
 mod workloads;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use outlast::Outlast;
+use outlast_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store};
 
 use report::{Report, median};
 
@@ -45,10 +54,17 @@ impl Place {
     pub(crate) async fn engine(&self) -> Outlast {
         match self {
             Place::Sqlite(path) => Outlast::sqlite(path),
+            Place::Postgres { .. } => Outlast::store(self.store().await),
+        }
+    }
+
+    /// The store alone.
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Place::Sqlite(path) => Arc::new(SqliteStore::open(path, SqliteOptions::default()).await.unwrap()),
             Place::Postgres { url, schema } => {
-                let options = outlast_store::PostgresOptions { schema: Some(schema.clone()), ..Default::default() };
-                let store = outlast_store::PostgresStore::connect(url, options).await.unwrap();
-                Outlast::store(std::sync::Arc::new(store))
+                let options = PostgresOptions { schema: Some(schema.clone()), ..PostgresOptions::default() };
+                Arc::new(PostgresStore::connect(url, options).await.unwrap())
             }
         }
     }
@@ -61,7 +77,7 @@ impl Place {
         }
     }
 
-    fn fresh(&self, name: &str) -> Place {
+    pub(crate) fn fresh(&self, name: &str) -> Place {
         match self {
             Place::Sqlite(dir) => Place::Sqlite(dir.join(format!("{name}.db"))),
             Place::Postgres { url, schema } => {
@@ -74,7 +90,7 @@ impl Place {
 fn main() {
     let Some(options) = options() else {
         eprintln!(
-            "usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|W2|W2_script|…|W7] [--sleepers N]"
+            "usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|W2|W2_script|…|W7|flow_map|flow_resume] [--sleepers N]"
         );
         std::process::exit(2);
     };
@@ -178,6 +194,12 @@ async fn measure(options: &Options, place: &Place, mut ceiling: Ceiling, report:
     if wants(&options.benches, "W6_script") {
         let (short, long) = scripts::resume(&place.fresh("w6_script")).await;
         report.against("W6_script", long, short, "ms p50");
+    }
+    if wants(&options.benches, "flow_map") {
+        flows::measure_map(place, &report).await;
+    }
+    if wants(&options.benches, "flow_resume") {
+        flows::measure_resume(place, &report).await;
     }
     if wants(&options.benches, "W7") {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());

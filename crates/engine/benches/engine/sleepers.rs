@@ -97,7 +97,7 @@ async fn wait_until(engine: &Engine, status: Status, runs: usize) {
 }
 
 /// This process's memory.
-fn resident_mib() -> f64 {
+pub(crate) fn resident_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or("VmRSS: 0 kB");
     let kib: f64 = line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0.0);

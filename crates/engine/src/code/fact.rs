@@ -94,6 +94,7 @@ pub(super) fn effect(event: &Event) -> Effect<'_> {
         | Event::NodeError { .. }
         | Event::NodeSkipped { .. }
         | Event::NodeRetried { .. }
+        | Event::InterventionRefused { .. }
         | Event::ContainerIterationStarted { .. }
         | Event::ContainerIterationCompleted { .. }
         | Event::ContainerChildStarted { .. }

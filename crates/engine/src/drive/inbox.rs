@@ -50,6 +50,15 @@ impl Intervention {
             Intervention::Retry { node, by, reason } => Event::NodeRetried { node, by: Some(by), reason },
         }
     }
+
+    /// How it is recorded that it was not done.
+    fn refused(self, error: Failure) -> Event {
+        let (wanted, node, by, reason) = match self {
+            Intervention::Skip { node, by, reason } => ("skip", node, by, reason),
+            Intervention::Retry { node, by, reason } => ("retry", node, by, reason),
+        };
+        Event::InterventionRefused { node, wanted: wanted.to_owned(), by: Some(by), reason, error }
+    }
 }
 
 /// What somebody says with the answer to an approval or callback.
@@ -152,21 +161,24 @@ impl Run {
         Ok(true)
     }
 
-    /// Does what an operator wants done to a node, before whatever the flow does next; whether there was something. What cannot
-    /// be done any more is not.
+    /// Does what an operator wants done to a node, before whatever the flow does next; whether there was something. Somebody was
+    /// told that it counts: what cannot be done any more is recorded as refused.
     pub(super) fn intervene(&mut self) -> Result<bool, Stop> {
         if self.journal.is_paused() {
             return Ok(false);
         }
+        self.take_intervention(|run, event| run.refuses(event))
+    }
+
+    fn take_intervention(&mut self, refuses: impl Fn(&Run, &Event) -> Option<Failure>) -> Result<bool, Stop> {
         let Some(item) = self.inbox.interventions.pop_front() else { return Ok(false) };
         self.draft.consumed.push(item.id);
         let intervention = item.meta.as_deref().and_then(|meta| serde_json::from_slice(meta).ok());
-        let Some(event) = intervention.map(Intervention::event) else { return Ok(true) };
-        match self.refuses(&event) {
+        let Some(intervention): Option<Intervention> = intervention else { return Ok(true) };
+        let event = intervention.clone().event();
+        match refuses(self, &event) {
             None => self.append(event)?,
-            Some(why) => {
-                tracing::warn!(run = %self.identity.run, kind = %event.kind(), %why, "an operator came too late")
-            }
+            Some(why) => self.append(intervention.refused(why))?,
         }
         Ok(true)
     }
@@ -190,7 +202,8 @@ impl Run {
         Ok(true)
     }
 
-    /// The run ends: answers whose givers were told that they count are recorded, although nobody waits for them any more.
+    /// The run ends: answers whose givers were told that they count are recorded, although nobody waits for them any more, and so
+    /// is what an operator wanted.
     pub(super) fn record_owed(&mut self) -> Result<(), Stop> {
         if self.is_stopping() {
             // Nothing is recorded in a pause; they go with the run.
@@ -198,7 +211,8 @@ impl Run {
             self.draft.consumed.extend(owed);
             return Ok(());
         }
-        while self.take_owed()? {
+        let too_late = || Failure::new(code::VALIDATION_ERROR, "the run came to its end first").permanent();
+        while self.take_owed()? || self.take_intervention(|_, _| Some(too_late()))? {
             // Passed and not fed: the program has come to its end, and what is answered must not be closed once more.
             while self.next_fact()?.is_some() {}
         }

@@ -16,6 +16,7 @@ impl Run {
     pub(super) fn append(&mut self, event: Event) -> Result<(), Stop> {
         let record = event.encode(self.moment.now);
         self.journal.append(self.journal.next(), event)?;
+        self.snapshots.recorded(&record);
         self.draft.events.push(record);
         Ok(())
     }

@@ -35,6 +35,7 @@ use crate::code::Steps;
 
 pub(crate) use replay::Stands;
 pub(crate) use restore::Restored;
+use snapshot::Snapshots;
 pub(crate) use snapshot::unseal;
 
 /// Who a run is.
@@ -150,10 +151,7 @@ pub(crate) struct Run {
     /// A number that only this generation of this run has.
     place: u128,
     names_reported: usize,
-    /// Where its last snapshot was made.
-    snapped: Index,
-    /// How many events come between two snapshots at least.
-    snapshot_after: u64,
+    pub(super) snapshots: Snapshots,
     /// It was restored from a snapshot, and nothing was committed since.
     is_from_snapshot: bool,
 }
@@ -315,6 +313,10 @@ impl Run {
         if event.is_mark() || event.is_intervention() {
             withdraw_marks(&mut self.held, event);
             return Ok(true);
+        }
+        if matches!(event, Event::InterventionRefused { .. }) {
+            // It is for people.
+            return Ok(false);
         }
         if let Some(key) = event.key() {
             if self.table.in_closed_scope(key) || self.ops_skip(key) {
@@ -529,7 +531,7 @@ impl Run {
             // Whatever is needed of it is in the snapshot, and a long run must not fill the memory.
             self.journal.forget_below(until);
         }
-        if self.snapped == Index(0) && self.settings.limits.warns_of_journal(self.durable, until) {
+        if self.snapshots.is_none() && self.settings.limits.warns_of_journal(self.durable, until) {
             let run = &self.identity.run;
             tracing::warn!(%run, events = until.0, "the journal is long, and so is its replay; continue as new now and then");
         }

@@ -127,6 +127,7 @@ impl Run {
             code.attempts += 1;
             code.due_item = None;
         }
+        self.snapshots.recorded(&record);
         commit.events.push(record);
         Ok(self.committed().map(|applied| (commit, applied)))
     }

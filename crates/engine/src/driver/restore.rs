@@ -107,7 +107,7 @@ impl Driver {
             }
             Some(snapshot) => {
                 let (kept, snapshot) = unseal(snapshot).map_err(Unrestored::Snapshot)?;
-                (definition.restore(about, &snapshot).map_err(Unrestored::Snapshot)?, Some(kept))
+                (definition.restore(about, loaded.input, &snapshot).map_err(Unrestored::Snapshot)?, Some(kept))
             }
         };
         let from_snapshot = kept.is_some();

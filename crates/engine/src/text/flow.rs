@@ -47,9 +47,9 @@ impl Definition for Flow {
         Some(self.version())
     }
 
-    fn restore(&self, about: About, snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
+    fn restore(&self, about: About, input: Bytes, snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
         let limits = limits(&about);
-        let program = Flow::restore(self, info(&about), limits, snapshot).map_err(|error| error.to_string())?;
+        let program = Flow::restore(self, info(&about), &input, limits, snapshot).map_err(|error| error.to_string())?;
         Ok(Box::new(FlowRun::new(program, about)))
     }
 }

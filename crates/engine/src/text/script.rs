@@ -35,7 +35,7 @@ impl Definition for Script {
         Some(self.definition())
     }
 
-    fn restore(&self, about: About, snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
+    fn restore(&self, about: About, _input: Bytes, snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
         let limits = limits(&about);
         let restored = Script::restore(self, info(about), limits, snapshot);
         restored.map(|program| Box::new(program) as Box<dyn Program>).map_err(|error| error.to_string())

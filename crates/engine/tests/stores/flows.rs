@@ -15,6 +15,7 @@ stories! {
     a_flow_goes_on_without_its_snapshot,
     a_flow_goes_on_with_a_damaged_snapshot,
     a_flow_is_paused_and_skipped_on_a_database,
+    a_journal_of_a_flow_that_cannot_be_is_told_with_its_event,
 }
 
 async fn echo(_: TaskContext, args: Value) -> outlast::Result<Value> {
@@ -181,6 +182,34 @@ fn a_flow_goes_on_without_its_snapshot(place: &Place) {
 
 fn a_flow_goes_on_with_a_damaged_snapshot(place: &Place) {
     goes_on(place, "UPDATE snapshot SET data = substr(data, 1, 50)");
+}
+
+/// What is wrong with a journal is told with the event, to whoever looks, and by the run itself.
+fn a_journal_of_a_flow_that_cannot_be_is_told_with_its_event(place: &Place) {
+    let text = "flow: f\nnodes: [{ id: each, type: foreach, items: [1, 2], body: [{ id: t, type: script, script: 1 }] }, { id: w, type: wait, signal: s }]";
+    place.world.block_on(async {
+        let first = place.process();
+        let engine = node(&first).flow("f.flow.yaml", text).start().await.unwrap();
+        engine.start("f", &()).id("a").await.unwrap();
+        place.world.sleep(seconds(5)).await;
+        engine.shutdown().await;
+        let (kind, wrong) = (outlast_core::event::Kind::ContainerIterationStarted.code(), r#"{"index":7}"#);
+        place.write(&format!(
+            "UPDATE event SET meta = CAST('{wrong}' AS {}) WHERE kind = {kind} AND idx > 2",
+            place.bytes()
+        ));
+        let second = place.process();
+        let engine = node(&second).flow("f.flow.yaml", text).start().await.unwrap();
+        let run = engine.run("a").unwrap();
+        let told = run.position().await.unwrap_err().to_string();
+        let expected = "event 5, CONTAINER_ITERATION_STARTED: the iterations of `each` skip from 1 to 7";
+        assert!(told.contains(expected), "{told}");
+        run.signal("s", &1, "1").await.unwrap();
+        place.world.sleep(seconds(60)).await;
+        assert_eq!(run.status().await.unwrap(), outlast::Status::Parked);
+        let note = run.view().await.unwrap().note.unwrap();
+        assert!(note.contains("event 8, CONTAINER_ITERATION_COMPLETED"), "{note}");
+    });
 }
 
 fn a_flow_is_paused_and_skipped_on_a_database(place: &Place) {

@@ -12,6 +12,7 @@ mod place;
 mod resumes;
 mod schedules;
 mod scripts;
+mod stops;
 mod sweep;
 mod tasks;
 mod workers;

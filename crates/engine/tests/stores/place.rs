@@ -49,11 +49,20 @@ pub(crate) struct Place {
 
 /// Somebody who writes to the database past the store.
 enum Hand {
+    Nobody,
     Sqlite(SqliteAuthor),
     Postgres(Box<PostgresAuthor>),
 }
 
 impl Place {
+    /// No database at all.
+    pub(crate) fn memory() -> Place {
+        let runtime = enter();
+        let world = World::new();
+        let store = world.store();
+        Place { world, store, hand: Hand::Nobody, _folder: None, runtime }
+    }
+
     pub(crate) fn sqlite() -> Place {
         let runtime = enter();
         let world = World::new();
@@ -122,9 +131,18 @@ impl Place {
         std::thread::scope(|scope| scope.spawn(read).join().unwrap())
     }
 
+    /// What bytes are called there.
+    pub(crate) fn bytes(&self) -> &'static str {
+        match self.hand {
+            Hand::Nobody | Hand::Sqlite(_) => "BLOB",
+            Hand::Postgres(_) => "bytea",
+        }
+    }
+
     /// Does harm, in no time.
     pub(crate) fn write(&self, statements: &str) {
         match &self.hand {
+            Hand::Nobody => panic!("nobody writes past the memory"),
             Hand::Sqlite(author) => author.execute(statements).unwrap(),
             Hand::Postgres(author) => {
                 let write = || self.runtime.block_on(author.execute(statements)).unwrap();

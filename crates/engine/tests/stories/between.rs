@@ -9,7 +9,7 @@ use outlast_core::commit::{Delivery, Signal};
 use outlast_core::id::{DeliveryId, Key, SignalName};
 use outlast_core::limits::Limits;
 use outlast_store::faults::FaultStore;
-use outlast_store::{Clock, CommitError, ManualClock, Rejection, SqliteOptions, SqliteStore, Store};
+use outlast_store::{Clock, CommitError, ManualClock, Rejection, SqliteOptions, SqliteStore};
 use tokio::sync::Semaphore;
 
 use crate::support::{Scene, Tally, key, kinds, parked, seconds};

@@ -6,7 +6,6 @@ mod rich;
 use outlast::testing::JournalText;
 use outlast::{CheckedRun, Ctx, Divergence, Outlast, Recording, ReplayError, Status, Workflow, check_replay};
 use outlast_core::event::Kind;
-use outlast_store::Store;
 
 use self::rich::{Change, recorded, register, rich, script};
 use crate::support::{Scene, Tally, seconds};

@@ -10,7 +10,7 @@ use outlast_core::commit::{NewRun, Owner};
 use outlast_core::id::{ClaimId, NodeId, Version, WorkflowName};
 use outlast_core::limits::TRIES_ALONE;
 use outlast_store::faults::{Fault, FaultStore};
-use outlast_store::{Claim, MemoryStore, Pick, Serves, Store};
+use outlast_store::{Claim, Pick, Serves, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::support::{Scene, key, kinds, seconds, status};
@@ -144,7 +144,7 @@ impl House {
 }
 
 /// A run that was there each time when a process died, and dies with one more.
-async fn suspected(store: &MemoryStore, id: &str) {
+async fn suspected(store: &Arc<dyn Store>, id: &str) {
     let lease = store.register(NodeId::new("first").unwrap(), seconds(1)).await.unwrap();
     let (name, version) = (WorkflowName::new("visit").unwrap(), Version::new("1").unwrap());
     let owner = Some(Owner { lease: lease.id, claim: ClaimId(1) });

@@ -10,7 +10,6 @@ use outlast_core::id::{Version, WorkflowName};
 use outlast_core::lifecycle::{Rule, State, SuspendReason};
 use outlast_core::operation::OperationKind;
 use outlast_core::record::Record;
-use outlast_store::Store;
 use tokio::sync::Notify;
 
 use crate::support::{Scene, key, seconds};

@@ -8,7 +8,7 @@ use outlast::{Ctx, Engine, Error, Outlast, Status};
 use outlast_core::commit::{Delivery, WaitKind};
 use outlast_core::event::{ClosePolicy, Event};
 use outlast_core::id::{DeliveryId, Key};
-use outlast_store::{Delivered, Store};
+use outlast_store::Delivered;
 
 use crate::support::{Scene, journal, key, kinds, seconds, status};
 

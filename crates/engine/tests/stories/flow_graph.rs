@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 mod basics;
+mod checklist;
 mod crashes;
 mod operators;
 mod pauses;

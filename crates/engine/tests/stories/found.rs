@@ -7,7 +7,7 @@ use outlast::{Awaited, Ctx, EngineError, Error, Outlast, Race2, Result, Retry, S
 use outlast_core::commit::TimerKind;
 use outlast_core::id::Index;
 use outlast_store::faults::{Fault, Wakes};
-use outlast_store::{Load, LoadFrom, Store};
+use outlast_store::{Load, LoadFrom};
 use tokio::sync::oneshot;
 
 use crate::support::{Scene, Tally, key, kinds, seconds};

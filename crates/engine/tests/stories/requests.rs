@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outlast::{Ctx, Delivered, Engine, EngineError, Failure, RunHandle, Status};
 use outlast_core::id::Index;
 use outlast_store::faults::{Fault, FaultStore};
-use outlast_store::{Load, LoadFrom, Store};
+use outlast_store::{Load, LoadFrom};
 use tokio::sync::watch;
 
 use crate::support::{Scene, key, kinds, seconds, status};

@@ -7,7 +7,7 @@ use outlast::{Ctx, Engine, EngineError, Outlast, Recording, Status, Workflow, ch
 use outlast_core::commit::{Delivery, Signal, WaitKind};
 use outlast_core::event::Event;
 use outlast_core::id::{DeliveryId, Key, SignalName};
-use outlast_store::{Awaited, Delivered, Retained, Retention, Store};
+use outlast_store::{Awaited, Delivered, Retained, Retention};
 use serde_json::{Value, json};
 
 use crate::support::{Scene, Tally, journal, key, kinds, seconds, status};

@@ -19,7 +19,8 @@ use outlast_core::id::{Namespace, RunId, RunKey};
 use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
 use outlast_store::faults::{Fault, FaultStore, Plan, Snapshots};
-use outlast_store::{Awaited, MemoryStore, Store};
+use outlast_store::{Awaited, MemoryStore, SqliteOptions, SqliteStore, Store};
+use tempfile::TempDir;
 
 pub(crate) use ear::Ear;
 
@@ -61,7 +62,9 @@ pub(crate) const fn seconds(seconds: u64) -> Duration {
 /// A world with one store, which several engines may share, one after the other.
 pub(crate) struct Scene {
     pub(crate) world: World,
-    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) store: Arc<dyn Store>,
+    /// The folder of its file, if it has one.
+    _folder: Option<TempDir>,
     /// After how many events the state of a script is saved, and what becomes of it.
     snapshots: (u64, Snapshots),
     /// The code of its engines.
@@ -85,8 +88,8 @@ impl Scene {
         told
     }
 
-    /// The same for scripts: their states are saved seldom or with every commit, and are kept, lost, damaged, or from the
-    /// future.
+    /// The same for scripts and flows: their states are saved seldom or with every commit, and are kept, lost, damaged, or from
+    /// the future; in memory, and on a SQLite file.
     pub(crate) fn play_scripts<T>(story: impl AsyncFn(&Scene) -> T) -> T {
         let (told, kept) = Scene::play_once(Programs::Kept, &story);
         let ways = [
@@ -109,6 +112,11 @@ impl Scene {
                 kept.join(""),
                 left.join("")
             );
+        }
+        for after in [64, 0] {
+            let world = World::new().programs(Programs::Dropped);
+            // What happens at one instant may have another order there, and callbacks have other tokens: so it is not compared.
+            Scene { snapshots: (after, Snapshots::Kept), ..Scene::on_sqlite(world) }.tell(&story);
         }
         told
     }
@@ -138,7 +146,18 @@ impl Scene {
 
     fn on(world: World) -> Scene {
         let store = Arc::new(MemoryStore::new(world.clock(), Limits::default()));
-        Scene { world, store, snapshots: (64, Snapshots::Kept), code: RefCell::default() }
+        Scene { world, store, _folder: None, snapshots: (64, Snapshots::Kept), code: RefCell::default() }
+    }
+
+    /// On a SQLite file.
+    fn on_sqlite(world: World) -> Scene {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions { clock: world.clock(), ..SqliteOptions::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store = runtime.block_on(SqliteStore::open(folder.path().join("story.db"), options)).unwrap();
+        // Through a process of its own, so that the world waits for the disk and does not skip time meanwhile.
+        let store = Arc::clone(world.process(Arc::new(store)).faults());
+        Scene { store, _folder: Some(folder), ..Scene::on(world) }
     }
 
     /// An engine on the store.

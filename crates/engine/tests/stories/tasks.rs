@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use outlast::testing::World;
 use outlast::{Ctx, Engine, Error, Event, Handler, Outlast, Retry, Status, TaskContext};
 use outlast_core::limits::Limits;
-use outlast_store::{Store, TaskFilter, TaskState};
+use outlast_store::{TaskFilter, TaskState};
 use serde_json::{Value, json};
 
 use crate::support::{Scene, Tally, journal, kinds, seconds, status, tell};

@@ -8,7 +8,6 @@ use outlast::{ClosePolicy, Ctx, Engine, Event, Outlast, Status};
 use outlast_core::commit::NewRun;
 use outlast_core::id::{Version, WorkflowName};
 use outlast_core::record::Record;
-use outlast_store::Store;
 use tokio::sync::Notify;
 
 use crate::support::{Scene, Tally, journal, key, kinds, parked, seconds, status};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outlast::testing::WorldTime;
 use outlast::{Ctx, Engine, Error, Outlast, Race2, Status};
 use outlast_core::event::Event;
-use outlast_store::{Awaited, SqliteOptions, SqliteStore, Store};
+use outlast_store::{Awaited, SqliteOptions, SqliteStore};
 
 use crate::support::{Ear, Scene, journal, kinds, seconds, status};
 

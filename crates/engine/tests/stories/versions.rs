@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use outlast::{Ctx, Engine, Outlast, Status, Workflow};
 use outlast_core::id::NodeId;
-use outlast_store::Store;
 use tokio::sync::Semaphore;
 
 use crate::support::{Scene, key, kinds, parked, seconds, status};

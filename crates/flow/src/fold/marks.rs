@@ -15,7 +15,7 @@ use crate::decide::{close, round};
 use crate::enter::{admits, came_to_something, enter};
 use crate::model::{Collect, ContainerNode, NodeKind, OnError, Rule};
 use crate::scope::{Scope, World};
-use crate::state::{Block, Container, Outcome, Saved, Slot};
+use crate::state::{Block, Container, Kept, Outcome, Saved, Slot};
 use crate::walk::{Path, Spot};
 
 impl State {
@@ -147,16 +147,18 @@ impl State {
                 let outputs = block.outputs_of(body);
                 let kept = match at.rule {
                     Rule::Foreach { .. } => {
-                        json!({ "index": index, "item": container.items.get(index as usize), "outputs": outputs })
+                        json!({ "index": index, "item": container.items.get(index), "outputs": outputs })
                     }
                     Rule::Loop { .. } => json!({ "index": index, "outputs": outputs }),
                     Rule::If { .. } | Rule::Switch { .. } | Rule::Parallel => outputs,
                 };
-                container.kept.insert(index, kept);
+                container.kept.insert(index, Kept::new(&kept));
                 while at.collect == Collect::Last && container.kept.len() > 1 {
                     container.kept.pop_first();
                 }
             }
+            let lowest = container.active.keys().next().copied();
+            container.items.forget_below(lowest.unwrap_or(container.next));
             let Rule::Loop { until, .. } = &at.rule else { return Some(Ok(())) };
             let past = container.previous.iter().cloned();
             container.previous =
@@ -191,7 +193,8 @@ impl State {
     fn look_at_loops(&mut self, node: &Key) {
         let Some(place) = self.top_place(node) else { return };
         let inner = &self.flow.inner;
-        let Saved { input, messages, top, taken, .. } = &self.saved;
+        let input = &self.input;
+        let Saved { messages, top, taken, .. } = &self.saved;
         let world =
             World { input, messages, info: &self.info, flow: inner.name.as_str(), limits: self.limits.expression };
         let Block { outputs, previous, errors, .. } = top;

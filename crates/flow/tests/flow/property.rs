@@ -138,13 +138,13 @@ fn damaged_snapshots_are_refused_and_never_a_panic() {
                 data[at] ^= with.max(1)
             }
             let damaged = outlast_core::commit::Snapshot { data: data.into(), ..snapshot.clone() };
-            prop_assert!(flow.restore(info(), Default::default(), &damaged).is_err());
+            prop_assert!(flow.restore(info(), b"[[1,2],[3]]", Default::default(), &damaged).is_err());
             Ok(())
         })
         .unwrap_or_else(|error| panic!("{error}"));
     let other = parse(&crate::containers::THREE_DEEP.replace("deep", "deeper"));
     assert_eq!(
-        other.restore(info(), Default::default(), &snapshot).unwrap_err(),
+        other.restore(info(), b"[[1,2],[3]]", Default::default(), &snapshot).unwrap_err(),
         outlast_flow::SnapshotError::OtherFlow
     );
 }

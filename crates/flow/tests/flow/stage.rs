@@ -100,7 +100,7 @@ impl Stage {
         let limits = FlowLimits::default();
         let program = match snapshot {
             None => flow.program(info(), input.clone(), limits),
-            Some(snapshot) => flow.restore(info(), limits, snapshot).expect("a good snapshot"),
+            Some(snapshot) => flow.restore(info(), &input, limits, snapshot).expect("a good snapshot"),
         };
         let mut journal = Journal::new();
         for event in events {

@@ -3,6 +3,7 @@
 // All of this is test code, helpers included.
 #![allow(clippy::unwrap_used)]
 
+mod checklist;
 mod deep;
 mod durable;
 mod examples;

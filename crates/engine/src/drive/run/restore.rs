@@ -12,7 +12,7 @@ use outlast_core::operation::{Operations, Provided};
 use outlast_core::program::Program;
 use outlast_core::record::Record;
 
-use super::snapshot::Kept;
+use super::snapshot::{Kept, Snapshots};
 use super::{Hints, Identity, Moment, Run, Settings, Stop, seed};
 use crate::drive::draft::Draft;
 use crate::drive::inbox::Inbox;
@@ -41,8 +41,10 @@ impl Run {
     pub(crate) fn restore(restored: Restored, moment: Moment) -> Result<Run, Stop> {
         let Restored { identity, fence, kept, events, inbox, program, transactions, waker, settings, hints } = restored;
         let is_from_snapshot = kept.is_some();
-        let Kept { mut journal, operations, mut cancel_requested, next_generation } = kept.unwrap_or_default();
+        let Kept { mut journal, operations, mut cancel_requested, next_generation, bytes } = kept.unwrap_or_default();
         let base = journal.next();
+        let mut snapshots = Snapshots::new(base, bytes, settings.snapshot_after);
+        events.iter().for_each(|record| snapshots.recorded(record));
         journal.load_more(events)?;
         let mut ops = Operations::new(Provided { now: moment.now, seed: moment.seed });
         ops.set_waker(waker);
@@ -57,7 +59,7 @@ impl Run {
             }
             table.insert(key, entry);
         }
-        let (loaded, snapshot_after) = (journal.next(), settings.snapshot_after);
+        let loaded = journal.next();
         let place = seed::place_of(&identity);
         Ok(Run {
             identity,
@@ -93,8 +95,7 @@ impl Run {
             moment,
             place,
             names_reported: 0,
-            snapped: base,
-            snapshot_after,
+            snapshots,
             is_from_snapshot,
         })
     }
@@ -108,6 +109,7 @@ impl Run {
 impl Default for Kept {
     /// Nothing: the beginning.
     fn default() -> Kept {
-        Kept { journal: Journal::new(), operations: Vec::new(), cancel_requested: false, next_generation: None }
+        let (journal, operations) = (Journal::new(), Vec::new());
+        Kept { journal, operations, cancel_requested: false, next_generation: None, bytes: 0 }
     }
 }

@@ -2,6 +2,8 @@
 //! wrong with one, the journal has everything.
 
 #[cfg(test)]
+mod distance;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ use outlast_core::journal::Journal;
 use outlast_core::lifecycle::State;
 use outlast_core::operation::{Location, OperationKind};
 use outlast_core::planted;
+use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -34,6 +37,43 @@ pub(crate) struct Kept {
     pub(super) operations: Vec<(Key, Entry)>,
     pub(super) cancel_requested: bool,
     pub(super) next_generation: Option<(Bytes, Option<Version>)>,
+    /// How large the snapshot was.
+    pub(super) bytes: u64,
+}
+
+/// When the next snapshot is due.
+///
+/// A snapshot costs what it writes, and the events behind the last one are read and fed again to go on. So the next one waits until
+/// these are a quarter of that one: however large a state grows, what is written for it in all is a few times its journal,
+/// and what is read to go on little more than the state.
+pub(crate) struct Snapshots {
+    /// Where the last one was made.
+    at: Index,
+    bytes: u64,
+    /// What was recorded since.
+    tail_bytes: u64,
+    /// How many events come between two at least.
+    after: u64,
+}
+
+/// The part of a snapshot that the events behind it come to before the next one.
+const TAIL_SHARE: u64 = 4;
+/// What a row costs beside what is in it.
+const ROW_BYTES: u64 = 32;
+
+impl Snapshots {
+    pub(super) fn new(at: Index, bytes: u64, after: u64) -> Snapshots {
+        Snapshots { at, bytes, tail_bytes: 0, after }
+    }
+
+    pub(in crate::drive) fn recorded(&mut self, record: &Record) {
+        let key = record.key.as_ref().map_or(0, |key| key.as_str().len());
+        self.tail_bytes += (key + record.payload_bytes()) as u64 + ROW_BYTES;
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.at == Index(0)
+    }
 }
 
 /// How that is written.
@@ -58,20 +98,21 @@ impl Run {
     /// for was done: nothing is on its way between program and journal.
     pub(super) fn snapshot_if_due(&mut self) -> Option<Snapshot> {
         let next = self.journal.next();
-        let tail = next.0 - self.snapped.0;
+        let Snapshots { at, bytes, tail_bytes, after } = self.snapshots;
+        let tail = next.0 - at.0;
         // What is open is written each time: a run with much of it waits longer.
-        let open = if self.settings.snapshot_after == 0 { 0 } else { self.table.pending() as u64 };
-        if tail <= self.snapshot_after.max(open) || !self.is_at_rest() {
+        let (open, bytes) =
+            if self.settings.snapshot_after == 0 { (0, 0) } else { (self.table.pending() as u64, bytes) };
+        if tail <= after.max(open) || tail_bytes < bytes / TAIL_SHARE || !self.is_at_rest() {
             return None;
         }
         let snapshot = self.snapshot();
         match &snapshot {
-            Some(_) => {
-                self.snapped = next;
-                self.snapshot_after = self.settings.snapshot_after;
+            Some(made) => {
+                self.snapshots = Snapshots::new(next, made.data.len() as u64, self.settings.snapshot_after);
             }
             // Not at every event again: what is too large now will be too large then.
-            None => self.snapshot_after = tail.saturating_mul(2),
+            None => self.snapshots.after = tail.saturating_mul(2),
         }
         snapshot
     }
@@ -178,13 +219,13 @@ pub(crate) fn unseal(snapshot: &Snapshot) -> Result<(Kept, Snapshot), String> {
     let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|error| error.to_string())?;
     let (ours, program) = body.split_at_checked(length).ok_or_else(cut)?;
     let saved: Saved = serde_json::from_slice(ours).map_err(|error| error.to_string())?;
-    let kept = saved.kept(snapshot.index)?;
+    let kept = saved.kept(snapshot.index, data.len() as u64)?;
     let data = data.slice_ref(program);
     Ok((kept, Snapshot { index: snapshot.index, definition: snapshot.definition.clone(), data }))
 }
 
 impl Saved {
-    fn kept(self, base: Index) -> Result<Kept, String> {
+    fn kept(self, base: Index, bytes: u64) -> Result<Kept, String> {
         let decode = |(index, written): (Index, WrittenEvent)| {
             let event = Event::decode(&written.record()?).map_err(|error| error.to_string())?;
             Ok((index, event))
@@ -204,7 +245,7 @@ impl Saved {
             return Err(format!("the start of {key} is missing"));
         }
         let next_generation = self.next_input.map(|input| (Bytes::from(input), self.next_version));
-        Ok(Kept { journal, operations, cancel_requested: self.cancel_requested, next_generation })
+        Ok(Kept { journal, operations, cancel_requested: self.cancel_requested, next_generation, bytes })
     }
 }
 

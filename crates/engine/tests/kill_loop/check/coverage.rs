@@ -12,7 +12,7 @@ use crate::ledger::{Entry, Note};
 pub(crate) struct Coverage(BTreeSet<&'static str>);
 
 /// Kinds of events that no workflow written as code makes.
-const OTHER_STYLES: [Kind; 13] = [
+const OTHER_STYLES: [Kind; 14] = [
     Kind::TaskScheduled,
     Kind::TaskFinished,
     Kind::TaskFailed,
@@ -21,6 +21,7 @@ const OTHER_STYLES: [Kind; 13] = [
     Kind::NodeError,
     Kind::NodeSkipped,
     Kind::NodeRetried,
+    Kind::InterventionRefused,
     Kind::ContainerIterationStarted,
     Kind::ContainerIterationCompleted,
     Kind::ContainerChildStarted,

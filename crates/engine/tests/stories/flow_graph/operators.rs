@@ -76,6 +76,60 @@ fn a_node_that_waits_begins_again_with_a_key_of_its_own() {
     });
 }
 
+/// Two operators, or one who is late: whoever was told that it counts finds in the journal what became of it.
+#[test]
+fn an_operator_who_came_too_late_is_told_so_in_the_journal() {
+    let text = "flow: story\nnodes: [{ id: w, type: wait, signal: s }, { id: x, type: wait, signal: t }]";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.pause("look").await.unwrap();
+        scene.pass(seconds(1)).await;
+        // Each is possible as the run stands, and it does them when it goes on.
+        run.skip_node("w").by("ann").await.unwrap();
+        run.retry_node("w").by("eve").reason("it hangs").await.unwrap();
+        run.skip_node("w").by("bob").await.unwrap();
+        run.resume().await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.signal("t", &5, "1").await.unwrap();
+        assert_eq!(run.result::<Value>().await.unwrap(), json!({ "x": 5 }));
+        let journal = journal(&engine, "a").await;
+        let told = journal.iter().filter_map(|event| match event {
+            Event::NodeSkipped { node, by, .. } => Some(format!("{} skipped {node}", by.as_deref()?)),
+            Event::InterventionRefused { node, wanted, by, reason, error } => {
+                let (by, reason) = (by.as_deref()?, reason.as_deref().unwrap_or("-"));
+                Some(format!("{by} wanted to {wanted} {node} ({reason}): {}", error.message))
+            }
+            _ => None,
+        });
+        let expected =
+            ["ann skipped w", "eve wanted to retry w (it hangs): `w` is over", "bob wanted to skip w (-): `w` is over"];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        // Whoever asks again is told at once.
+        let run = engine.run("a").unwrap();
+        assert!(run.skip_node("w").by("bob").id("1").await.unwrap_err().to_string().contains("over"));
+    });
+}
+
+/// What a run was asked for when it came to its end in the same moment is in its journal, too.
+#[test]
+fn an_operator_whose_run_ended_first_is_told_so_in_the_journal() {
+    let text = "flow: story\nnodes: [{ id: w, type: wait, signal: s }]";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.pause("look").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.skip_node("w").by("ann").await.unwrap();
+        run.cancel("enough").await.unwrap();
+        scene.pass(seconds(1)).await;
+        assert_eq!(status(&engine, "a").await, Status::Cancelled);
+        let told = lines(&journal(&engine, "a").await);
+        let spoken = told.iter().filter(|line| line.contains("SKIPPED") || line.contains("REFUSED")).count();
+        assert_eq!(spoken, 1, "{told:?}");
+    });
+}
+
 #[test]
 fn what_is_skipped_while_a_run_is_paused_never_begins() {
     let text = "flow: story\nnodes: [{ id: n, type: sleep, for: 5s }, { id: x, type: task, task: fail, with: 1 }]";

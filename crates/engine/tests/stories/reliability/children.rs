@@ -3,7 +3,7 @@
 
 use outlast::{ClosePolicy, Ctx, Engine, Outlast, Status};
 use outlast_core::limits::TOMBSTONE_DAYS;
-use outlast_store::{Retention, Store};
+use outlast_store::Retention;
 
 use crate::support::{Scene, kinds, seconds, status};
 

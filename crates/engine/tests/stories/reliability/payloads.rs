@@ -8,7 +8,7 @@ use outlast::{Ctx, Engine, Event, Status, StepContext};
 use outlast_core::id::Index;
 use outlast_core::limits::{Limits, MESSAGE_BYTES_MAX, TOLD_BYTES_MAX};
 use outlast_core::record::Record;
-use outlast_store::{EXCERPT_BYTES_MAX, Excerpt, MemoryStore, Store};
+use outlast_store::{EXCERPT_BYTES_MAX, Excerpt, MemoryStore};
 
 use crate::support::{Scene, key, kinds, seconds, status};
 

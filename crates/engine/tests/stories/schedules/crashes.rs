@@ -2,7 +2,6 @@
 
 use outlast::Overlap;
 use outlast::testing::{World, crash_everywhere};
-use outlast_store::Store;
 
 use super::*;
 use crate::support::Scene;

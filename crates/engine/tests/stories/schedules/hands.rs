@@ -3,7 +3,6 @@
 use outlast::testing::World;
 use outlast::{EngineError, Overlap, Triggered};
 use outlast_core::id::Namespace;
-use outlast_store::Store;
 
 use super::*;
 use crate::support::{Scene, tell};

@@ -3,7 +3,7 @@
 
 use outlast::{Status, TaskContext};
 use outlast_core::id::Namespace;
-use outlast_store::{Store, TaskFilter};
+use outlast_store::TaskFilter;
 use serde_json::{Value, json};
 
 use super::{result, tell};

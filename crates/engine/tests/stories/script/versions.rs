@@ -3,7 +3,6 @@
 
 use outlast::{Ctx, Engine, EngineError, Outlast, Status};
 use outlast_core::id::NodeId;
-use outlast_store::Store;
 
 use super::tasks;
 use crate::support::{Scene, key, parked, seconds, status};
