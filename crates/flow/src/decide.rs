@@ -10,7 +10,7 @@ use outlast_core::id::Key;
 use outlast_core::planted;
 use serde_json::{Value as Json, json};
 
-use crate::enter::{Asking, admits, came_to_something, input_of};
+use crate::enter::{Admission, Asking, admits, came_to_something, input_of};
 use crate::focus::Focus;
 use crate::model::{Body, ContainerNode, Edge, Node, NodeKind, Rule};
 use crate::scope::{Scope, Turn, World};
@@ -140,7 +140,7 @@ impl List<'_> {
         let mut running = 0;
         for place in 0..self.body.nodes.len() {
             match &block.slots[place] {
-                Slot::Done { .. } | Slot::Failed | Slot::Skipped => continue,
+                Slot::Done { .. } | Slot::Failed | Slot::Skipped | Slot::Waived => continue,
                 Slot::Running(_) => {
                     let next = self.of_running(block, place, asking);
                     if next.is_some() {
@@ -172,11 +172,14 @@ impl List<'_> {
         let scope = self.scope(block);
         // A key that is too long was refused when the flow was read.
         let key = self.owner.key_of(node).ok()?;
-        let edges = self.edges.map_or(&[][..], |edges| &edges[place]);
-        let admitted = admits(&scope, node, edges, |from| came_to_something(&block.slots[from]));
-        if matches!(admitted, Ok(false)) && !planted!("node-condition-ignored") {
-            let reason = Some("its condition does not hold".to_owned());
-            return Some(Event::NodeSkipped { node: key, by: None, reason });
+        let edges = self.edges.filter(|_| !block.reached.contains(&place)).map_or(&[][..], |edges| &edges[place]);
+        let is_taken = |from: usize| came_to_something(&self.body.nodes[from], &block.slots[from]);
+        // What cannot be found out fails the node, once it has begun.
+        let admitted = admits(&scope, node, edges, is_taken).unwrap_or(Admission::Runs);
+        if let Some(reason) = admitted.reason()
+            && !planted!("node-condition-ignored")
+        {
+            return Some(Event::NodeSkipped { node: key, by: None, reason: Some(reason.to_owned()) });
         }
         let index = u32::try_from(place).unwrap_or(u32::MAX);
         Some(match self.owner {
@@ -270,7 +273,7 @@ fn of_container(
 ) -> Option<Event> {
     let key = entry.key.clone();
     let container = entry.container.as_mut()?;
-    let failure = container.active.values_mut().find_map(|block| block.failure.take());
+    let failure = container.active.values().find_map(|block| block.failure.clone());
     if let Some((failure, _)) = failure {
         fail(entry, failure, asking);
         return None;
@@ -335,7 +338,7 @@ fn of_active(
         if block.is_over() {
             let done = block.slots.iter().filter_map(|slot| match slot {
                 Slot::Done { at } => Some(*at),
-                Slot::Waiting | Slot::Running(_) | Slot::Failed | Slot::Skipped => None,
+                Slot::Waiting | Slot::Running(_) | Slot::Failed | Slot::Skipped | Slot::Waived => None,
             });
             return Some(Event::ContainerIterationCompleted { node: key.clone(), index, outputs: done.collect() });
         }
@@ -416,13 +419,13 @@ pub(crate) fn close(entry: &mut Entry, asking: &mut Asking<'_>) {
             asking.cancel(key);
         }
     }
-    for block in entry.container.take().into_iter().flat_map(|container| container.active.into_values()) {
-        for slot in block.slots {
-            if let Slot::Running(mut inner) = slot {
-                close(&mut inner, asking);
-            }
+    let Some(mut container) = entry.container.take() else { return };
+    for slot in container.active.values_mut().flat_map(|block| &mut block.slots) {
+        if let Slot::Running(inner) = slot {
+            close(inner, asking);
         }
     }
+    entry.left = container.into_left();
 }
 
 /// The key of an operation of a node.

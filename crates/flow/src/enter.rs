@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use crate::items::Items;
 use crate::limits::VALUE_DEPTH_MAX;
-use crate::model::{ContainerNode, Edge, Node, NodeKind, Rule, Sleep, StepNode, TaskNode};
+use crate::model::{ContainerNode, Edge, Node, NodeKind, OnError, Rule, Sleep, StepNode, TaskNode};
 use crate::scope::Scope;
 use crate::state::{Container, Entry, Open, Outcome, Role, Slot};
 
@@ -50,24 +50,48 @@ fn depth(value: &Json) -> usize {
     }
 }
 
+/// Whether a node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Runs,
+    NoEdge,
+    NoCondition,
+}
+
+impl Admission {
+    /// Why it does not; none if it does.
+    pub(crate) fn reason(self) -> Option<&'static str> {
+        match self {
+            Admission::Runs => None,
+            Admission::NoEdge => Some("no edge to it was taken"),
+            Admission::NoCondition => Some("its condition does not hold"),
+        }
+    }
+}
+
 /// Whether a node runs: one of the edges that lead to it is taken, and its own condition holds.
 pub(crate) fn admits(
     scope: &Scope<'_>,
     node: &Node,
     edges: &[Edge],
     is_taken: impl Fn(usize) -> bool,
-) -> Result<bool, Failure> {
+) -> Result<Admission, Failure> {
     let mut taken = edges.is_empty();
     for edge in edges.iter().filter(|edge| is_taken(edge.from)) {
         taken = taken || edge.when.as_ref().map_or(Ok(true), |when| scope.holds(when))?;
     }
-    Ok(taken && node.when.as_ref().map_or(Ok(true), |when| scope.holds(when))?)
+    if !taken {
+        return Ok(Admission::NoEdge);
+    }
+    let holds = node.when.as_ref().map_or(Ok(true), |when| scope.holds(when))?;
+    Ok(if holds { Admission::Runs } else { Admission::NoCondition })
 }
 
-/// Whether the node at the beginning of an edge came to something.
-pub(crate) fn came_to_something(slot: &Slot) -> bool {
+/// Whether edges from a node may be taken: it came to something. A failure that leads elsewhere takes none of them.
+pub(crate) fn came_to_something(node: &Node, slot: &Slot) -> bool {
     match slot {
-        Slot::Done { .. } | Slot::Failed => true,
+        Slot::Done { .. } | Slot::Waived => true,
+        Slot::Failed => !matches!(node.on_error, OnError::Goto(_)),
         Slot::Waiting | Slot::Running(_) | Slot::Skipped => false,
     }
 }
@@ -97,8 +121,7 @@ pub(crate) fn enter(
     given: Option<Arc<Json>>,
     asking: &mut Asking<'_>,
 ) -> Entry {
-    let mut entry =
-        Entry { key, attempt, operations: Vec::new(), container: None, outcome: None, input: Arc::default() };
+    let mut entry = Entry::new(key, attempt);
     let before = asking.starts.len();
     let begun = begin(scope, node, &mut entry, given, asking).and_then(|()| limit(node, &mut entry, asking));
     if let Err(failure) = begun {
@@ -248,7 +271,8 @@ fn due(scope: &Scope<'_>, sleep: &Sleep) -> Result<Due, Failure> {
 
 /// What a container goes over is found out once, when it begins.
 fn open(scope: &Scope<'_>, node: &ContainerNode) -> Result<Container, Failure> {
-    let mut container = Container::default();
+    let repeats = matches!(node.rule, Rule::Foreach { .. } | Rule::Loop { .. });
+    let mut container = Container { repeats, ..Container::default() };
     match &node.rule {
         Rule::If { condition } => {
             let chosen = if scope.holds(condition)? { 0 } else { 1 };

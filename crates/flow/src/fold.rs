@@ -103,11 +103,14 @@ impl State {
         let path = Path::parse(key)?;
         let inner = &self.flow.inner;
         let input = &self.input;
+        let place = inner.body.place(path.first.id)?;
+        if path.pass != self.saved.pass_of(place) {
+            return None;
+        }
         let Saved { messages, top, .. } = &mut self.saved;
         let world =
             World { input, messages, info: &self.info, flow: inner.name.as_str(), limits: self.limits.expression };
         let mut asking = Asking { starts: &mut self.starts, payload_bytes: self.limits.payload_bytes };
-        let place = inner.body.place(path.first.id)?;
         let (body, attempt) = (&inner.body, path.first.attempt);
         let spot = Spot { world: &world, around: None, turn: None, body, block: top, place, attempt };
         visit(spot, &path.inner, &mut |spot| then(spot, &mut asking, &path))

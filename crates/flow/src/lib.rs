@@ -7,6 +7,7 @@ mod enter;
 mod focus;
 mod fold;
 mod items;
+mod left;
 mod limits;
 mod load;
 mod model;

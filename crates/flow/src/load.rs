@@ -17,7 +17,7 @@ use outlast_script::{Diagnostic, Diagnostics, Source, Span, nearest};
 use sha2::{Digest, Sha256};
 
 use crate::limits::{CONCURRENCY_MAX, FILE_BYTES_MAX, NESTING_MAX, NODES_MAX, PROBLEMS_MAX};
-use crate::model::{Body, Edge, LoopEdge, Node};
+use crate::model::{Body, Edge, LoopEdge, Node, OnError};
 use crate::schema::{Schema, Shape};
 use crate::template::Template;
 use crate::tree::{Kind, Tree};
@@ -162,7 +162,8 @@ impl Loader {
             return None;
         }
         self.gather(nodes, None);
-        self.names.push_fixed(input.as_ref().map(|schema| schema.shape.clone()).unwrap_or_default(), &self.ids);
+        let known = input.as_ref().map(|schema| schema.shape.clone()).unwrap_or_default();
+        self.names.push_fixed(known, nodes.iter().filter_map(id_of));
         let graph = self.graph(nodes, edges, concurrency);
         let made = self.top(nodes, &graph);
         let result = result.map(|tree| self.template(tree));
@@ -198,6 +199,9 @@ impl Loader {
             let node = self.node(&nodes[*place], &siblings, at);
             self.names.forget(mark);
             let (node, shape) = node.unzip();
+            if let Some(Node { on_error: OnError::Goto(target), .. }) = node {
+                self.check_goto(&nodes[*place], graph.sees(target, at), siblings[target].as_deref());
+            }
             // One that has something wrong is there all the same: others may use it.
             shapes.push((siblings[at].clone(), shape.unwrap_or_default()));
             body.push(node);
@@ -206,6 +210,14 @@ impl Loader {
         let loops = self.loops(graph);
         let body: Option<Vec<Node>> = body.into_iter().collect();
         Some((Body::new(body?), incoming, loops))
+    }
+
+    /// Where several nodes run at once, a failure may lead only to what waits for the node: all else may have run before.
+    fn check_goto(&mut self, tree: &Tree, waits: bool, target: Option<&str>) {
+        let (false, Kind::Map(fields), Some(target)) = (waits, &tree.kind, target) else { return };
+        let span = fields.iter().find(|field| field.name == "on_error").map_or(tree.span, |field| field.value.span);
+        let message = format!("`{target}` does not wait for this node: it may have run before this one fails");
+        self.error("concurrent_goto", span, message, format!("add an edge that leads from this node to `{target}`"));
     }
 
     /// Takes note of the ids of all nodes, before any expression is looked at.

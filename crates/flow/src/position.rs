@@ -7,10 +7,11 @@ use outlast_core::event::Event;
 use outlast_core::id::Index;
 use outlast_core::operation::{Operation, OperationKind};
 use outlast_script::RunInfo;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::fold::{Care, DeriveError};
+use crate::left::Left;
 use crate::limits::FlowLimits;
 use crate::load::Flow;
 use crate::model::{Body, ContainerNode, NodeKind, Rule};
@@ -48,7 +49,7 @@ pub struct Position {
 }
 
 /// How a node stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeStatus {
     /// Its turn has not come.
@@ -61,7 +62,7 @@ pub enum NodeStatus {
     Done,
     /// It failed.
     Failed,
-    /// It was passed.
+    /// It was passed, or taken back.
     Skipped,
 }
 
@@ -150,7 +151,7 @@ impl Position {
         let next = || top.slots.iter().position(|slot| !slot.is_over());
         let current = current.or_else(next);
         let mut nodes = BTreeMap::new();
-        statuses(body, Some(top), &mut nodes);
+        statuses(body, Seen::Open(top), &mut nodes);
         let mut container_stack = Vec::new();
         frames(body, top, &mut container_stack);
         let messages = &state.saved.messages;
@@ -219,33 +220,66 @@ fn frame<'s>(
     (frame, inner)
 }
 
-fn statuses(body: &Body, block: Option<&Block>, nodes: &mut BTreeMap<String, NodeStatus>) {
-    for (place, node) in body.nodes.iter().enumerate() {
-        let slot = block.map(|block| &block.slots[place]);
-        nodes.insert(node.id.to_string(), status(slot));
-        let NodeKind::Container(container) = &node.kind else { continue };
-        let open = match slot {
-            Some(Slot::Running(entry)) => entry.container.as_ref(),
-            Some(_) | None => None,
+/// A list of nodes, as far as it can be seen.
+#[derive(Clone, Copy)]
+enum Seen<'s> {
+    Open(&'s Block),
+    Left(&'s Left),
+    Nothing,
+}
+
+impl<'s> Seen<'s> {
+    fn status(self, place: usize) -> NodeStatus {
+        match self {
+            Seen::Open(block) => status(&block.slots[place]),
+            Seen::Left(left) => left.nodes.get(place).copied().unwrap_or(NodeStatus::Pending),
+            Seen::Nothing => NodeStatus::Pending,
+        }
+    }
+
+    /// One of the bodies of a container: as it runs, or as it was left.
+    fn inside(self, place: usize, branch: u32) -> Seen<'s> {
+        let left = match self {
+            Seen::Open(block) => match &block.slots[place] {
+                Slot::Running(entry) => match &entry.container {
+                    Some(container) => return inside(container, branch),
+                    None => Some(&entry.left),
+                },
+                Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped | Slot::Waived => {
+                    block.left.get(&place)
+                }
+            },
+            Seen::Left(left) => left.inner.get(&place),
+            Seen::Nothing => None,
         };
+        left.and_then(|bodies| bodies.get(&branch)).map_or(Seen::Nothing, Seen::Left)
+    }
+}
+
+/// The lowest iteration that runs, or the last one that did.
+fn inside(container: &Container, branch: u32) -> Seen<'_> {
+    let open = if container.repeats { container.active.values().next() } else { container.active.get(&branch) };
+    let left = || container.left.get(&branch).map_or(Seen::Nothing, Seen::Left);
+    open.map_or_else(left, Seen::Open)
+}
+
+fn statuses(body: &Body, seen: Seen<'_>, nodes: &mut BTreeMap<String, NodeStatus>) {
+    for (place, node) in body.nodes.iter().enumerate() {
+        nodes.insert(node.id.to_string(), seen.status(place));
+        let NodeKind::Container(container) = &node.kind else { continue };
         for (branch, body) in container.bodies.iter().enumerate() {
-            let branch = u32::try_from(branch).unwrap_or(u32::MAX);
-            let inner = open.and_then(|open| match container.rule {
-                Rule::Foreach { .. } | Rule::Loop { .. } => open.active.values().next(),
-                Rule::If { .. } | Rule::Switch { .. } | Rule::Parallel => open.active.get(&branch),
-            });
-            statuses(body, inner, nodes);
+            statuses(body, seen.inside(place, u32::try_from(branch).unwrap_or(u32::MAX)), nodes);
         }
     }
 }
 
-fn status(slot: Option<&Slot>) -> NodeStatus {
+fn status(slot: &Slot) -> NodeStatus {
     match slot {
-        None | Some(Slot::Waiting) => NodeStatus::Pending,
-        Some(Slot::Done { .. }) => NodeStatus::Done,
-        Some(Slot::Failed) => NodeStatus::Failed,
-        Some(Slot::Skipped) => NodeStatus::Skipped,
-        Some(Slot::Running(entry)) => {
+        Slot::Waiting => NodeStatus::Pending,
+        Slot::Done { .. } => NodeStatus::Done,
+        Slot::Failed => NodeStatus::Failed,
+        Slot::Skipped | Slot::Waived => NodeStatus::Skipped,
+        Slot::Running(entry) => {
             let is_waiting = entry.operations.iter().any(|open| match open.kind {
                 OperationKind::Signal | OperationKind::Approval | OperationKind::Callback => true,
                 OperationKind::Timer => entry.container.is_none() && entry.operations.len() == 1,

@@ -20,7 +20,7 @@ use crate::load::Flow;
 use crate::model::{Body, Node, NodeKind};
 use crate::position::{Pause, Position};
 use crate::snapshot::{self, SnapshotError};
-use crate::state::{Block, Role, Slot, State};
+use crate::state::{Block, Role, Saved, Slot, State};
 use crate::walk::Path;
 
 /// A run of a flow, as the driver sees it: facts in, requests out.
@@ -104,7 +104,7 @@ impl FlowProgram {
     pub fn step(&self, key: &Key) -> Option<StepCall> {
         let body = &self.state.flow.inner.body;
         let NodeKind::Step(step) = &node_of(body, key)?.kind else { return None };
-        let Slot::Running(entry) = slot_of(body, &self.state.saved.top, key)? else { return None };
+        let Slot::Running(entry) = slot_of(body, &self.state.saved, key)? else { return None };
         (entry.key == *key).then(|| StepCall { name: Arc::clone(&step.name), input: Arc::clone(&entry.input) })
     }
 
@@ -185,16 +185,22 @@ impl Program for FlowProgram {
 
     /// Nodes that have not begun can be skipped, too.
     fn refuses(&self, event: &Event) -> Option<Failure> {
-        let status = event.key().and_then(|key| slot_of(&self.state.flow.inner.body, &self.state.saved.top, key));
+        let (body, saved) = (&self.state.flow.inner.body, &self.state.saved);
+        let status = event.key().and_then(|key| slot_of(body, saved, key));
         let refuse = |message: String| Some(Failure::new(code::VALIDATION_ERROR, message).permanent());
         let name = event.key().map_or("?", Key::as_str);
+        if event.key().is_some_and(|key| is_past(body, saved, key)) {
+            return refuse(format!("`{name}` is over"));
+        }
         match (event, status) {
             (Event::NodeSkipped { node, .. } | Event::NodeRetried { node, .. }, Some(Slot::Running(entry))) => {
                 if entry.key == *node { None } else { refuse(format!("`{name}` is now `{}`", entry.key)) }
             }
             (Event::NodeSkipped { .. }, Some(Slot::Waiting)) => None,
             (Event::NodeRetried { .. }, Some(Slot::Waiting)) => refuse(format!("`{name}` has not begun")),
-            (_, Some(Slot::Done { .. } | Slot::Failed | Slot::Skipped)) => refuse(format!("`{name}` is over")),
+            (_, Some(Slot::Done { .. } | Slot::Failed | Slot::Skipped | Slot::Waived)) => {
+                refuse(format!("`{name}` is over"))
+            }
             (_, Some(_)) => refuse("only nodes can be skipped or begin again".to_owned()),
             (_, None) => refuse(format!("there is no node `{name}` that is open or comes next")),
         }
@@ -239,11 +245,17 @@ fn node_of<'f>(body: &'f Body, key: &Key) -> Option<&'f Node> {
     Some(node)
 }
 
+/// Whether a key is about a pass that is over.
+fn is_past(body: &Body, saved: &Saved, key: &Key) -> bool {
+    let place = Path::parse(key).and_then(|path| Some((path.pass, body.place(path.first.id)?)));
+    place.is_some_and(|(pass, place)| pass < saved.pass_of(place))
+}
+
 /// Where the node of a key stands, if what is around it is open.
-fn slot_of<'s>(mut body: &Body, block: &'s Block, key: &Key) -> Option<&'s Slot> {
+fn slot_of<'s>(mut body: &Body, saved: &'s Saved, key: &Key) -> Option<&'s Slot> {
     let path = Path::parse(key).filter(|path| path.role == Role::Main)?;
     let mut place = body.place(path.first.id)?;
-    let mut slot = block.slots.get(place)?;
+    let mut slot = saved.top.slots.get(place).filter(|_| path.pass == saved.pass_of(place))?;
     for (index, step) in path.inner {
         let (NodeKind::Container(container), Slot::Running(entry)) = (&body.nodes[place].kind, slot) else {
             return None;

@@ -49,6 +49,8 @@ pub(crate) enum Shape {
     Unknown,
     /// These fields, and no others.
     Fields(BTreeMap<Arc<str>, Shape>),
+    /// A list, and its items.
+    List(Box<Shape>),
 }
 
 impl Shape {
@@ -57,12 +59,15 @@ impl Shape {
     }
 
     fn of_schema(schema: &Json) -> Shape {
-        let Some(properties) = schema.get("properties").and_then(Json::as_object) else { return Shape::Unknown };
         let others = ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"];
         let is_open = schema.get("additionalProperties").is_some_and(|others| *others != Json::Bool(false));
         if is_open || others.iter().any(|other| schema.get(other).is_some()) {
             return Shape::Unknown;
         }
+        let Some(properties) = schema.get("properties").and_then(Json::as_object) else {
+            let items = schema.get("items").filter(|_| schema.get("prefixItems").is_none());
+            return items.map_or(Shape::Unknown, |items| Shape::List(Box::new(Shape::of_schema(items))));
+        };
         Shape::fields(properties.iter().map(|(name, schema)| (name.as_str().into(), Shape::of_schema(schema))))
     }
 }

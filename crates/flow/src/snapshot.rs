@@ -53,6 +53,7 @@ pub(crate) fn load(flow: &Flow, data: &[u8]) -> Result<Saved, SnapshotError> {
     let saved: Saved = rmp_serde::from_slice(body).map_err(|error| SnapshotError::Damaged(error.to_string()))?;
     let fits = saved.taken.len() == flow.inner.loops.len()
         && saved.going_back.is_none_or(|edge| edge < flow.inner.loops.len())
+        && saved.top.previous.len() == flow.inner.body.nodes.len()
         && fits(&flow.inner.body, &saved.top);
     if fits { Ok(saved) } else { Err(damaged("it does not fit the flow")) }
 }
@@ -79,4 +80,26 @@ fn fits(body: &Body, block: &Block) -> bool {
                 (_, Some(_)) => false,
             }
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use outlast_script::RunInfo;
+
+    use super::*;
+    use crate::limits::FlowLimits;
+    use crate::state::State;
+
+    #[test]
+    fn a_state_that_lacks_what_passes_left_does_not_fit() {
+        let flow = Flow::parse("nap.flow.yaml", "flow: nap\nnodes: [{ id: rest, type: sleep, for: 1m }]").unwrap();
+        let info = RunInfo { run_id: "r".into(), workflow: "nap".into(), tokens: Arc::new(|_| String::new()) };
+        let mut state = State::new(flow.clone(), info, Arc::default(), FlowLimits::default());
+        assert!(load(&flow, &save(&state.saved).unwrap()).is_ok());
+        state.saved.top.previous.clear();
+        let refused = load(&flow, &save(&state.saved).unwrap());
+        assert_eq!(refused.unwrap_err(), SnapshotError::Damaged("it does not fit the flow".to_owned()));
+    }
 }

@@ -1,6 +1,6 @@
 //! Where a run of a flow stands: the fold of its journal, as a tree of what is open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::items::Items;
+use crate::left::Bodies;
 use crate::limits::FlowLimits;
 use crate::load::Flow;
 use crate::model::Body;
+use crate::walk::pass_of;
 
 /// A run of a flow.
 pub(crate) struct State {
@@ -67,6 +69,22 @@ pub(crate) struct Block {
     pub(crate) errors: Vec<Option<Arc<Json>>>,
     /// What failed in it, and where.
     pub(crate) failure: Option<(Failure, Key)>,
+    /// Nodes that a failure led to: no edge has to.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) reached: BTreeSet<usize>,
+    /// What is left of containers that are over, by their places.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) left: BTreeMap<usize, Bodies>,
+}
+
+impl Saved {
+    /// The pass in which a node runs, comes next, or cannot run any more.
+    pub(crate) fn pass_of(&self, place: usize) -> u32 {
+        match &self.top.slots[place] {
+            Slot::Running(entry) => pass_of(entry.key.as_str()).map_or(1, |(pass, _)| pass),
+            Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped | Slot::Waived => self.pass,
+        }
+    }
 }
 
 impl Block {
@@ -78,6 +96,8 @@ impl Block {
             previous,
             errors: vec![None; count],
             failure: None,
+            reached: BTreeSet::new(),
+            left: BTreeMap::new(),
         }
     }
 
@@ -104,15 +124,17 @@ pub(crate) enum Slot {
     },
     /// It failed, and the flow goes on.
     Failed,
-    /// It was passed.
+    /// Its condition did not hold, or nothing led to it.
     Skipped,
+    /// An operator let the flow go on without it: for those that follow it came to something.
+    Waived,
 }
 
 impl Slot {
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Slot::Waiting | Slot::Running(_) => false,
-            Slot::Done { .. } | Slot::Failed | Slot::Skipped => true,
+            Slot::Done { .. } | Slot::Failed | Slot::Skipped | Slot::Waived => true,
         }
     }
 }
@@ -129,6 +151,16 @@ pub(crate) struct Entry {
     pub(crate) outcome: Option<Outcome>,
     /// What a step was given: whoever runs it asks. Null for other nodes.
     pub(crate) input: Arc<Json>,
+    /// What is left of its inside, once it came to something.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) left: Bodies,
+}
+
+impl Entry {
+    pub(crate) fn new(key: Key, attempt: u32) -> Entry {
+        let (operations, input, left) = (Vec::new(), Arc::default(), Bodies::new());
+        Entry { key, attempt, operations, container: None, outcome: None, input, left }
+    }
 }
 
 /// An operation that is started and not settled.
@@ -183,6 +215,11 @@ pub(crate) struct Container {
     /// No more of them, whatever `total` says.
     pub(crate) is_exhausted: bool,
     pub(crate) active: BTreeMap<u32, Block>,
+    /// Whether all iterations have the same nodes.
+    pub(crate) repeats: bool,
+    /// What is left of those that are over.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) left: Bodies,
     pub(crate) completed: u32,
     /// What iterations that are over came to.
     pub(crate) kept: BTreeMap<u32, Kept>,

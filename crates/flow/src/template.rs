@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_core::failure::Failure;
 use outlast_script::{Expression, Limits};
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 
 /// A value with holes.
 #[derive(Clone, Debug)]
@@ -102,12 +102,50 @@ impl Hole {
     }
 }
 
-/// A value inside a text, as a script's templates have it.
+/// A value inside a text: a text as it is, everything else as JSON, with numbers as scripts write them.
 fn push_text(text: &mut String, value: &Json) {
     match value {
         Json::String(value) => text.push_str(value),
-        other => text.push_str(&other.to_string()),
+        other => push_json(text, other),
     }
+}
+
+fn push_json(text: &mut String, value: &Json) {
+    match value {
+        Json::Null | Json::Bool(_) | Json::String(_) => text.push_str(&value.to_string()),
+        Json::Number(number) => text.push_str(&number_text(number)),
+        Json::Array(items) => {
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                text.push_str(if place > 0 { "," } else { "" });
+                push_json(text, item);
+            }
+            text.push(']');
+        }
+        Json::Object(fields) => {
+            text.push('{');
+            for (place, (name, value)) in fields.iter().enumerate() {
+                text.push_str(if place > 0 { "," } else { "" });
+                push_json(text, &Json::String(name.clone()));
+                text.push(':');
+                push_json(text, value);
+            }
+            text.push('}');
+        }
+    }
+}
+
+/// As JavaScript writes it: `100`, `0.1`, `1e+21`. Whole numbers that JSON has as such keep all their digits.
+fn number_text(number: &Number) -> String {
+    let Some(value) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if (1e-6..1e21).contains(&value.abs()) {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    if text.contains("e-") { text } else { text.replace('e', "e+") }
 }
 
 /// A stretch of a text: as it stands, or what stands in a hole.
@@ -180,6 +218,22 @@ fn close(text: &str, start: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_in_a_text_are_those_of_a_script() {
+        let script = Expression::compile("`${x}`", &["x"]).unwrap();
+        let mut numbers =
+            vec![0.0, -0.0, 100.0, 2.5, -0.1, 1e-6, 9.9e-7, 1e-7, -1.5e-9, 1e20, 1e21, 1.25e300, 0.1 + 0.2];
+        numbers.extend((1..400).map(|n| f64::from(n).powi(n % 40 - 20) * 1.000_7));
+        numbers.extend([f64::MAX, f64::MIN_POSITIVE, f64::EPSILON, 9_007_199_254_740_993.0]);
+        for value in numbers {
+            let json = Arc::new(Json::from(value));
+            let mut text = String::new();
+            push_text(&mut text, &json);
+            let expected = script.evaluate(|_| Some(Arc::clone(&json)), outlast_script::EXPRESSION_LIMITS).unwrap();
+            assert_eq!(Json::String(text), expected, "{value:e}");
+        }
+    }
 
     #[test]
     fn a_text_is_taken_apart_at_its_holes() {

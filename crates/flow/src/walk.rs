@@ -40,10 +40,7 @@ impl<'k> Path<'k> {
         let mut roles = [Role::Submit, Role::Timeout].into_iter();
         let role = roles.find(|role| text.ends_with(role.suffix())).unwrap_or(Role::Main);
         let text = text.strip_suffix(role.suffix()).unwrap_or(text);
-        let (pass, text) = match text.strip_prefix("pass-").and_then(|rest| rest.split_once('/')) {
-            Some((pass, rest)) => (pass.parse().ok()?, rest),
-            None => (1, text),
-        };
+        let (pass, text) = pass_of(text)?;
         let mut parts = text.split('/');
         let first = Step::parse(parts.next()?)?;
         let mut inner = Vec::new();
@@ -51,6 +48,14 @@ impl<'k> Path<'k> {
             inner.push((index.parse().ok()?, Step::parse(parts.next()?)?));
         }
         Some(Path { pass, first, inner, role })
+    }
+}
+
+/// The pass a key is about, and the rest of it. The first has no number; none if there is one that cannot be.
+pub(crate) fn pass_of(text: &str) -> Option<(u32, &str)> {
+    match text.strip_prefix("pass-").and_then(|rest| rest.split_once('/')) {
+        Some((pass, rest)) => Some((pass.parse().ok().filter(|pass| *pass > 1)?, rest)),
+        None => Some((1, text)),
     }
 }
 
@@ -124,7 +129,7 @@ mod tests {
         let path = Path::parse(&key).unwrap();
         assert_eq!((path.pass, path.first, path.role), (2, Step { id: "lines", attempt: 1 }, Role::Timeout));
         assert_eq!(path.inner, [(47, Step { id: "label", attempt: 3 })]);
-        for wrong in ["lines/x/label", "lines/3", "pass-x/lines", "lines#x", "lines/-1/label"] {
+        for wrong in ["lines/x/label", "lines/3", "pass-x/lines", "pass-1/lines", "lines#x", "lines/-1/label"] {
             assert_eq!(Path::parse(&Key::new(wrong).unwrap()), None, "{wrong}");
         }
     }

@@ -96,7 +96,8 @@ impl RunHandle {
         self.control(Control::Cancel, Some(reason))
     }
 
-    /// Asks the run to start nothing new; what executes ends and is recorded.
+    /// Asks the run to start nothing new; what executes ends and is recorded. A run that has ended is left as it is, which is no
+    /// error: [`Delivered::Lost`].
     pub fn pause(&self, reason: &str) -> Tell {
         self.control(Control::Pause, Some(reason))
     }
@@ -364,7 +365,15 @@ impl IntoFuture for Tell {
     type IntoFuture = Telling;
 
     fn into_future(self) -> Telling {
-        Box::pin(async move { self.letter.send(self.message?).await })
+        Box::pin(async move {
+            let message = self.message?;
+            let is_pause = matches!(message, Message::Control { control: Control::Pause, .. });
+            match self.letter.send(message).await {
+                // Whoever pauses wants that nothing begins, and nothing will.
+                Err(EngineError::Lost { .. }) if is_pause => Ok(Delivered::Lost),
+                told => told,
+            }
+        })
     }
 }
 

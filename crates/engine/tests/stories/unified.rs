@@ -143,8 +143,8 @@ fn a_sleep_whose_timer_is_missing_has_not_ended() {
     });
 }
 
-/// Semantics O4: a pause of a paused run, and a resume of one that is not paused, change nothing; of a run that has ended
-/// they are lost.
+/// Semantics O4: a pause of a paused run, and a resume of one that is not paused, change nothing. Nor does a pause
+/// of a run that has ended; a resume of it is lost.
 #[test]
 fn a_pause_of_a_paused_run_and_a_resume_of_a_running_one_change_nothing() {
     async fn naps(ctx: Ctx, (): ()) -> outlast::Result<()> {
@@ -180,7 +180,8 @@ fn a_pause_of_a_paused_run_and_a_resume_of_a_running_one_change_nothing() {
             "RUN_FINISHED",
         ];
         assert_eq!(kinds(&engine, "a").await, expected);
-        assert_eq!(handle.pause("late").await.unwrap_err().code(), "signal_lost");
+        assert_eq!(handle.pause("late").await.unwrap(), outlast::Delivered::Lost);
+        assert_eq!(engine.run("nobody").unwrap().pause("x").await.unwrap_err().code(), "not_found");
         assert_eq!(handle.resume().await.unwrap_err().code(), "signal_lost");
     });
 }

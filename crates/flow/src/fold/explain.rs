@@ -55,7 +55,7 @@ impl State {
                     ..Container::default()
                 })
             }
-            Slot::Running(_) | Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped => None,
+            Slot::Running(_) | Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped | Slot::Waived => None,
         })
         .flatten()
     }

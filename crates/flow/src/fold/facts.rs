@@ -68,7 +68,8 @@ impl State {
             Slot::Running(entry) if entry.attempt == spot.attempt => {
                 entry.operations.iter().any(|open| open.role == path.role)
             }
-            Slot::Running(_) | Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped => false,
+            Slot::Running(_) | Slot::Waiting | Slot::Done { .. } => false,
+            Slot::Failed | Slot::Skipped | Slot::Waived => false,
         });
         found.unwrap_or_default()
     }

@@ -15,7 +15,7 @@ use crate::decide::{close, round};
 use crate::enter::{admits, came_to_something, enter};
 use crate::model::{Collect, ContainerNode, NodeKind, OnError, Rule};
 use crate::scope::{Scope, World};
-use crate::state::{Block, Container, Kept, Outcome, Saved, Slot};
+use crate::state::{Block, Container, Entry, Kept, Outcome, Saved, Slot};
 use crate::walk::{Path, Spot};
 
 impl State {
@@ -55,17 +55,15 @@ impl State {
         let edges = top.map_or(&[][..], |place| &flow.inner.edges[place]);
         self.at(node, &mut |spot, asking, _| {
             let Spot { world, around, turn, body, block, place, .. } = spot;
-            let is_taken: Vec<bool> = block.slots.iter().map(came_to_something).collect();
-            let Block { slots, outputs, previous, errors, .. } = block;
+            let Block { slots, outputs, previous, errors, reached, .. } = block;
             let scope = Scope { world, around, body, outputs, previous, errors, turn };
-            let at = &body.nodes[place];
-            let mut entry = enter(&scope, at, node.clone(), 1, given.clone(), asking);
-            if let Err(failure) = admits(&scope, at, edges, |from| is_taken[from]) {
-                // Whether it runs cannot be found out: it fails.
-                close(&mut entry, asking);
-                asking.starts.retain(|requested| requested.operation.key() != Some(node));
-                entry.outcome = Some(Outcome::Failed(failure));
-            }
+            let (at, edges) = (&body.nodes[place], if reached.contains(&place) { &[][..] } else { edges });
+            let is_taken = |from: usize| came_to_something(&body.nodes[from], &slots[from]);
+            let entry = match admits(&scope, at, edges, is_taken) {
+                Ok(_) => enter(&scope, at, node.clone(), 1, given.clone(), asking),
+                // Whether it runs cannot be found out: it fails, and asks for nothing.
+                Err(failure) => Entry { outcome: Some(Outcome::Failed(failure)), ..Entry::new(node.clone(), 1) },
+            };
             slots[place] = Slot::Running(Box::new(entry));
         })
     }
@@ -74,13 +72,13 @@ impl State {
         let value: Option<Arc<Json>> = value.and_then(|value| serde_json::from_slice(value).ok()).map(Arc::new);
         let is_here = value.is_some();
         self.at(node, &mut |spot, _, _| {
-            let Block { slots, outputs, errors, .. } = spot.block;
-            let Slot::Running(entry) = std::mem::replace(&mut slots[spot.place], Slot::Waiting) else { return None };
-            let Some(Outcome::Output { value: found, at }) = entry.outcome else { return None };
+            let Spot { block, place, .. } = spot;
+            let Slot::Running(entry) = &mut block.slots[place] else { return None };
+            let Some(Outcome::Output { value: found, at }) = entry.outcome.take() else { return None };
             let at = at.filter(|_| !is_here).unwrap_or(index);
-            outputs[spot.place] = Some(value.clone().unwrap_or(found));
-            errors[spot.place] = None;
-            slots[spot.place] = Slot::Done { at };
+            block.outputs[place] = Some(value.clone().unwrap_or(found));
+            block.errors[place] = None;
+            block.end(place, Slot::Done { at });
             Some(())
         })
         .flatten()?;
@@ -89,20 +87,23 @@ impl State {
     }
 
     fn fail(&mut self, node: &Key, error: &Failure) -> Option<()> {
+        // Where several nodes run at once there is no way from one to the other to be passed.
+        let is_a_row = self.flow.inner.concurrency == 1 || self.top_place(node).is_none();
         self.at(node, &mut |spot, asking, _| {
             let on_error = spot.node().on_error;
-            let Block { slots, outputs, errors, failure, .. } = spot.block;
-            if let Slot::Running(entry) = &mut slots[spot.place] {
+            let Spot { block, place, .. } = spot;
+            if let Slot::Running(entry) = &mut block.slots[place] {
                 close(entry, asking);
             }
-            slots[spot.place] = Slot::Failed;
-            outputs[spot.place] = None;
-            errors[spot.place] = Some(Arc::new(told(error)));
+            block.end(place, Slot::Failed);
+            block.outputs[place] = None;
+            block.errors[place] = Some(Arc::new(told(error)));
             match on_error {
-                OnError::Fail => *failure = Some((error.clone(), node.clone())),
+                OnError::Fail => block.failure = Some((error.clone(), node.clone())),
                 OnError::Continue => {}
                 OnError::Goto(target) => {
-                    for slot in &mut slots[spot.place + 1..target] {
+                    block.reached.insert(target);
+                    for slot in block.slots[place + 1..target].iter_mut().filter(|_| is_a_row) {
                         if matches!(slot, Slot::Waiting) {
                             *slot = Slot::Skipped;
                         }
@@ -159,10 +160,11 @@ impl State {
             }
             let lowest = container.active.keys().next().copied();
             container.items.forget_below(lowest.unwrap_or(container.next));
+            let Block { slots, outputs, left, .. } = block;
+            container.leave(index, slots, left);
             let Rule::Loop { until, .. } = &at.rule else { return Some(Ok(())) };
             let past = container.previous.iter().cloned();
-            container.previous =
-                block.outputs.into_iter().zip(past).map(|(output, previous)| output.or(previous)).collect();
+            container.previous = outputs.into_iter().zip(past).map(|(output, previous)| output.or(previous)).collect();
             let is_over = until.as_ref().map_or(Ok(false), |until| round(scope, at, container, index).holds(until));
             Some(is_over.map(|is_over| container.is_exhausted |= is_over))
         })
@@ -225,9 +227,11 @@ impl State {
         let edge = self.flow.inner.loops.get(number)?;
         self.saved.taken[number] += 1;
         self.saved.pass += 1;
-        let Block { slots, outputs, previous, errors, .. } = &mut self.saved.top;
+        let Block { slots, outputs, previous, errors, reached, left, .. } = &mut self.saved.top;
         for place in edge.to..=edge.from {
             slots[place] = Slot::Waiting;
+            reached.remove(&place);
+            left.remove(&place);
             previous[place] = outputs[place].take().or_else(|| previous[place].take());
             errors[place] = None;
         }
@@ -238,13 +242,13 @@ impl State {
     /// before is decided again: whoever drives the flow drops it.
     pub(super) fn skip(&mut self, node: &Key) {
         self.at(node, &mut |spot, asking, _| {
-            let slot = &mut spot.block.slots[spot.place];
-            match slot {
+            match &mut spot.block.slots[spot.place] {
                 Slot::Running(entry) if entry.key == *node => close(entry, asking),
                 Slot::Waiting if spot.attempt == 1 => {}
-                Slot::Running(_) | Slot::Waiting | Slot::Done { .. } | Slot::Failed | Slot::Skipped => return,
+                Slot::Running(_) | Slot::Waiting | Slot::Done { .. } => return,
+                Slot::Failed | Slot::Skipped | Slot::Waived => return,
             }
-            *slot = if planted!("skipped-node-runs") { Slot::Waiting } else { Slot::Skipped };
+            spot.block.end(spot.place, if planted!("skipped-node-runs") { Slot::Waiting } else { Slot::Waived });
         });
     }
 

@@ -117,10 +117,10 @@ impl Loader {
         let concurrency =
             fields.take("concurrency").and_then(|tree| self.number(tree, 1, CONCURRENCY_MAX)).unwrap_or(1);
         let collect = self.collect(fields, Collect::All);
+        let item = items.as_ref().map(|items| self.names.item_of(items)).unwrap_or_default();
         let mark = self.names.mark();
-        self.names.show(
-            name.iter().cloned().chain(ITERATION.iter().map(|name| (*name).into())).map(|name| (name, Shape::Unknown)),
-        );
+        self.names.show(ITERATION.iter().map(|name| ((*name).into(), Shape::Unknown)));
+        self.names.show(name.iter().map(|name| (Arc::clone(name), item.clone())));
         let body = self.required(fields, "body", whose).and_then(|tree| self.body(tree, false));
         self.names.forget(mark);
         let rule = Rule::Foreach { items: items?, name: name? };
@@ -196,6 +196,7 @@ impl Loader {
         }
         let siblings: Vec<Option<Arc<str>>> = list.iter().map(super::id_of).collect();
         let mark = self.names.mark();
+        self.names.show_errors(siblings.iter().flatten().cloned());
         if repeats {
             self.names.show(siblings.iter().flatten().map(|id| (Arc::clone(id), Shape::Unknown)));
         }
@@ -231,6 +232,6 @@ fn iterations() -> Shape {
 fn united(shapes: Vec<Shape>) -> Shape {
     Shape::fields(shapes.into_iter().flat_map(|shape| match shape {
         Shape::Fields(fields) => fields,
-        Shape::Unknown => Default::default(),
+        Shape::Unknown | Shape::List(_) => Default::default(),
     }))
 }

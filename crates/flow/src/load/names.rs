@@ -11,7 +11,9 @@ use crate::template::{Hole, Part, Piece, Template, pieces};
 use crate::tree::{Kind, Tree};
 
 /// Names that every expression can use.
-pub(crate) const FIXED: &[&str] = &["input", "run", "messages", "errors"];
+pub(crate) const FIXED: &[&str] = &["input", "run", "messages", ERRORS];
+/// The name of what nodes failed with.
+const ERRORS: &str = "errors";
 /// Names that expressions in a foreach or a loop can use.
 pub(crate) const ITERATION: &[&str] = &["$iteration", "$first", "$last", "$max_iterations"];
 /// The name of a callback's token, for whoever is told it.
@@ -31,8 +33,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn push_fixed(&mut self, input: Shape, ids: &BTreeMap<Arc<str>, Id>) {
-        let errors = Shape::fields(ids.keys().map(|id| (Arc::clone(id), Shape::Unknown)));
+    /// What every expression sees. `own` are the flow's own nodes.
+    pub(super) fn push_fixed(&mut self, input: Shape, own: impl Iterator<Item = Arc<str>>) {
+        let errors = Shape::fields(own.map(|id| (id, Shape::Unknown)));
         let run = Shape::fields([("id".into(), Shape::Unknown), ("flow".into(), Shape::Unknown)]);
         for (name, shape) in FIXED.iter().zip([input, run, Shape::Unknown, errors]) {
             self.list.push(((*name).into(), shape));
@@ -49,6 +52,36 @@ impl Names {
 
     pub(super) fn show(&mut self, names: impl IntoIterator<Item = (Arc<str>, Shape)>) {
         self.list.extend(names);
+    }
+
+    /// The failures of these nodes can be seen, beside those around them.
+    pub(super) fn show_errors(&mut self, ids: impl IntoIterator<Item = Arc<str>>) {
+        let mut known = match self.get(ERRORS) {
+            Some(Shape::Fields(known)) => known.clone(),
+            Some(Shape::Unknown | Shape::List(_)) | None => BTreeMap::new(),
+        };
+        known.extend(ids.into_iter().map(|id| (id, Shape::Unknown)));
+        self.list.push((ERRORS.into(), Shape::Fields(known)));
+    }
+
+    /// What is known about the items of a list: something only where that is a name and fields.
+    pub(super) fn item_of(&self, list: &Template) -> Shape {
+        let Template::Hole(hole) = list else { return Shape::Unknown };
+        let [reference] = hole.expression.references() else { return Shape::Unknown };
+        let fields = reference.fields.iter().map(|(field, _)| &**field);
+        let path: Vec<&str> = std::iter::once(&*reference.name).chain(fields).collect();
+        if path.join(".") != hole.text.trim() {
+            return Shape::Unknown;
+        }
+        let mut shape = self.get(&reference.name);
+        for (field, _) in &reference.fields {
+            let Some(Shape::Fields(fields)) = shape else { return Shape::Unknown };
+            shape = fields.get(field);
+        }
+        match shape {
+            Some(Shape::List(item)) => (**item).clone(),
+            Some(Shape::Unknown | Shape::Fields(_)) | None => Shape::Unknown,
+        }
     }
 
     fn get(&self, name: &str) -> Option<&Shape> {
@@ -172,6 +205,9 @@ impl Loader {
                 Some(inner) => shape = inner,
                 None => {
                     let at = self.place(inside, span, *at);
+                    if &*reference.name == ERRORS && self.hidden_error(field, at) {
+                        return;
+                    }
                     let known: Vec<&str> = fields.keys().map(|name| &**name).collect();
                     let help = match nearest(field, known.iter().copied()) {
                         Some(meant) => format!("did you mean `{meant}`?"),
@@ -184,6 +220,15 @@ impl Loader {
                 }
             }
         }
+    }
+
+    /// The error of a node that exists, where it cannot be seen; whether there is one.
+    fn hidden_error(&mut self, name: &str, at: Span) -> bool {
+        let Some(container) = self.ids.get(name).and_then(|id| id.inside.clone()) else { return false };
+        let message = format!("`{name}` stands inside `{container}`: how it failed cannot be seen from here");
+        let help = format!("read `errors.{container}`, or look at it in the same body as `{name}`");
+        self.error("unknown_reference", at, message, help);
+        true
     }
 
     /// A node that exists and has no output where it is asked for.

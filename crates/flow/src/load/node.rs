@@ -61,11 +61,10 @@ impl Loader {
             let message = format!("the key of this node would be longer than {} bytes", Key::BYTES_MAX);
             self.error("key_too_long", fields.span, message, "use shorter ids, or nest less deep");
         }
-        let timeout = if word == "task" || word == "step" || word == "wait" || word == "approve" || word == "callback" {
-            None
-        } else {
-            fields.take("timeout").and_then(|tree| self.duration(tree))
-        };
+        // These have a limit of their own kind, and the others in this list one for all of it.
+        let is_own = matches!(word, "task" | "step" | "wait" | "approve" | "callback");
+        let limit = if own.contains(&"timeout") && !is_own { fields.take("timeout") } else { None };
+        let timeout = limit.and_then(|tree| self.duration(tree));
         let made = self.kind(word, &mut fields, &whose);
         self.path_bytes = path_bytes;
         let known: Vec<&str> = NODE_FIELDS.iter().chain(own).copied().collect();

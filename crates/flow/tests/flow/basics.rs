@@ -1,8 +1,9 @@
 //! Nodes one after the other, and what each type does.
 
-use outlast_core::event::Kind;
+use outlast_core::event::{Event, Kind};
 use serde_json::json;
 
+use crate::everywhere::everywhere;
 use crate::stage::{Stage, World, parse, run, run_in};
 
 #[test]
@@ -234,4 +235,70 @@ fn a_workflow_or_container_that_takes_too_long_fails_and_owns_nothing() {
     let stage = run(&quick, &json!(null));
     assert_eq!(stage.keys(Kind::OperationCancelled), ["p.timeout"]);
     assert_eq!(stage.output(), json!({ "p": { "l": { "a": null }, "r": { "b": "x" } } }));
+}
+
+#[test]
+fn objects_keep_the_order_of_their_fields() {
+    let text = r#"
+flow: f
+nodes:
+  - { id: keys, type: script, script: "${Object.keys(input)}" }
+  - { id: made, type: script, script: { z: 1, y: "${input.b}", x: 3 } }
+  - { id: told, type: task, task: echo, with: "${input}" }
+  - id: each
+    type: foreach
+    items: "${Object.entries(told)}"
+    body: [{ id: name, type: script, script: "${item[0]}" }]
+result: { keys: "${keys}", made: "${Object.keys(made)}", names: "${each.iterations.map(one => one.outputs.name)}" }
+"#;
+    let input = serde_json::from_str(r#"{"b":1,"a":2,"c":{"d":0,"a":0}}"#).unwrap();
+    let expected = json!({ "keys": ["b", "a", "c"], "made": ["z", "y", "x"], "names": ["b", "a", "c"] });
+    assert_eq!(run(text, &input).output(), expected);
+    assert_eq!(everywhere(&parse(text), &input, World::default()).unwrap(), expected);
+}
+
+#[test]
+fn values_in_a_text_are_written_for_people() {
+    let text = r#"
+flow: f
+nodes:
+  - { id: order, type: task, task: load }
+  - { id: ok, type: approve, title: "Pay ${order.amount} for ${order.lines}, ${order.none}, ${order.small}?" }
+"#;
+    let world = World {
+        work: |_, _, _| {
+            let lines = json!([1.0, { "price": 2.50, "sku": "a" }]);
+            Ok(json!({ "amount": 100.0, "lines": lines, "none": null, "small": 1e-7 }))
+        },
+        ..World::default()
+    };
+    let stage = run_in(text, &json!(null), world);
+    let titles: Vec<&str> = stage
+        .journal
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::ApprovalRequested { title, .. } => Some(title.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(titles, [r#"Pay 100 for [1,{"price":2.5,"sku":"a"}], null, 1e-7?"#]);
+}
+
+#[test]
+fn a_condition_that_fails_begins_nothing() {
+    let text = r#"
+flow: f
+nodes:
+  - { id: call, type: callback, task: tell, with: "${$token}", timeout: 1h, when: "${input.x.y}", on_error: continue }
+  - { id: all, type: foreach, items: [1], timeout: 1h, when: "${input.x.y}", on_error: continue, body: [{ id: x, type: script, script: 1 }] }
+result: "${[errors.call.code, errors.all.code]}"
+"#;
+    let stage = run(text, &json!({}));
+    assert_eq!(stage.output(), json!(["type_error", "type_error"]));
+    assert_eq!(
+        stage.told(),
+        ["NODE_STARTED call", "NODE_ERROR call", "NODE_STARTED all", "NODE_ERROR all"],
+        "nothing is asked for and taken back"
+    );
 }

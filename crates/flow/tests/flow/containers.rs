@@ -1,6 +1,8 @@
 //! Containers: what they go over, in which order, and what they keep.
 
 use outlast_core::event::Kind;
+use outlast_core::failure::Failure;
+use outlast_flow::{NodeStatus, Picture, render};
 use serde_json::json;
 
 use crate::stage::{Stage, World, parse, run, run_in};
@@ -252,4 +254,94 @@ fn containers_nest_as_deep_as_the_limit_and_no_deeper() {
     let failure = deep.ended().unwrap_err();
     assert_eq!(failure.code, "limit_exceeded");
     assert!(failure.message.ends_with("the output of a node is 121 levels deep, the limit is 120"), "{failure}");
+}
+
+#[test]
+fn a_container_that_is_over_still_shows_how_its_nodes_stood() {
+    use NodeStatus::{Done, Failed, Pending, Skipped};
+    let text = r#"
+flow: f
+nodes:
+  - id: each
+    type: foreach
+    items: [1, 2]
+    on_error: continue
+    body:
+      - { id: quiet, type: script, script: 1, when: "${item == 1}" }
+      - { id: risky, type: task, task: "work", with: "${item}" }
+      - { id: late, type: script, script: 1 }
+  - id: both
+    type: parallel
+    on_error: continue
+    branches:
+      left: [{ id: wait, type: wait, signal: never }]
+      right:
+        - { id: deep, type: loop, max_iterations: 1, body: [{ id: leaf, type: script, script: 1 }] }
+        - { id: bad, type: task, task: work, with: 2 }
+  - { id: choice, type: if, condition: true, then: [{ id: yes, type: script, script: 1 }], else: [{ id: no, type: script, script: 1 }] }
+  - { id: hold, type: wait, signal: s }
+"#;
+    let world = World {
+        work: |_, args, _| if *args == json!(2) { Err(Failure::new("x", "y")) } else { Ok(json!(1)) },
+        ..World::default()
+    };
+    let stage = run_in(text, &json!(null), world);
+    let expected = [
+        ("each", Failed),
+        ("quiet", Skipped),
+        ("risky", Failed),
+        ("late", Pending),
+        ("both", Failed),
+        ("wait", Skipped),
+        ("deep", Done),
+        ("leaf", Done),
+        ("bad", Failed),
+        ("choice", Done),
+        ("yes", Done),
+        ("no", Pending),
+    ];
+    let restored = stage.snapshots.last().map(|(length, snapshot)| {
+        let events = &stage.journal.events()[..*length];
+        Stage::restored(&parse(text), &json!(null), world, events, Some(snapshot)).program.position()
+    });
+    for position in [stage.position(), restored.unwrap()] {
+        for (node, status) in expected {
+            assert_eq!(position.nodes[node], status, "{node}");
+        }
+    }
+    let picture = render(&parse(text), Some(&stage.position()), Picture::Mermaid);
+    assert!(picture.contains("n_risky[\"risky<br/>task\"]:::failed"), "{picture}");
+}
+
+#[test]
+fn a_container_shows_its_last_iteration_between_two_and_nothing_when_it_begins_anew() {
+    let text = r#"
+flow: f
+nodes:
+  - id: outer
+    type: foreach
+    items: [1, 2]
+    body:
+      - { id: nap, type: sleep, for: 1s }
+      - { id: inner, type: foreach, items: [1, 2], body: [{ id: leaf, type: script, script: 1 }] }
+  - { id: again, type: script, script: 1 }
+edges: [{ from: again, to: outer, type: loop, max_iterations: 1, when: "${$pass ?? input}" }]
+"#
+    .replace("${$pass ?? input}", "${true}");
+    let mut stage = Stage::new(&parse(&text), &json!(null), World::default());
+    let mut seen = Vec::new();
+    while stage.step() {
+        let (last, leaf) = (stage.told().pop().unwrap(), stage.position().nodes["leaf"]);
+        seen.push(format!("{last} {leaf:?}"));
+    }
+    for line in [
+        "CONTAINER_ITERATION_COMPLETED outer/0/inner 0 Done",
+        "CONTAINER_ITERATION_STARTED outer/0/inner 1 Pending",
+        "CONTAINER_CHILD_COMPLETED outer/0/inner Done",
+        "CONTAINER_ITERATION_STARTED outer 1 Pending",
+        "NODE_COMPLETED outer Done",
+        "LOOP_ITERATE again pass-2/outer 1 Pending",
+    ] {
+        assert!(seen.contains(&line.to_owned()), "{line}\n{}", seen.join("\n"));
+    }
 }

@@ -6,6 +6,7 @@
 mod basics;
 mod containers;
 mod derive;
+mod edges;
 mod everywhere;
 mod examples;
 mod pauses;

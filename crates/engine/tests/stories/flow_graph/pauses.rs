@@ -97,7 +97,10 @@ fn a_resume_says_what_is_wrong_and_a_pause_of_what_has_ended_changes_nothing() {
         run.cancel("enough").await.unwrap();
         assert!(matches!(engine.run("a").unwrap().result::<Value>().await, Err(EngineError::Cancelled(_))));
         assert!(run.position().await.unwrap().pending_messages.is_empty());
-        assert!(run.pause("too late").await.is_err());
+        let told = journal(&engine, "a").await;
+        assert_eq!(run.pause("too late").await.unwrap(), outlast::Delivered::Lost);
+        scene.pass(seconds(1)).await;
+        assert_eq!(journal(&engine, "a").await, told, "a pause of what has ended changes nothing");
         assert_eq!(status(&engine, "a").await, Status::Cancelled);
     });
 }
