@@ -91,6 +91,11 @@ impl Random {
                 names[from as usize], names[to as usize]
             ));
         }
+        // Where several run at once, failures lead only to what waits for them.
+        if let (2.., [first @ .., last]) = (self.concurrency, &top_names(&self.nodes)[..]) {
+            let edges: Vec<String> = first.iter().map(|from| format!("{{ from: {from}, to: {last} }}")).collect();
+            text.push_str(&format!("edges: [{}]\n", edges.join(", ")));
+        }
         text
     }
 }
