@@ -3,6 +3,7 @@
 // All of this is test code, helpers included.
 #![allow(clippy::unwrap_used)]
 
+mod cancelled;
 mod deep;
 mod durable;
 mod examples;
@@ -12,6 +13,7 @@ mod language;
 mod limits;
 mod memory;
 mod node;
+mod ordered;
 mod property;
 mod random;
 mod stage;
