@@ -8,7 +8,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{MESSAGE_BYTES_MAX, TRACE_BYTES_MAX};
 
 /// The codes the engine itself gives to errors. Authors may use any others.
 pub mod code {
@@ -84,13 +84,18 @@ pub struct Failure {
     /// Whether trying again is pointless.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub permanent: bool,
+    /// Where it came from, for people: the calls and the source line, where the author's program has such. It is of the run
+    /// that failed; whoever passes the failure on as its own says where that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 impl Failure {
     /// A failure that may be retried, without data. Of a message longer than [`MESSAGE_BYTES_MAX`] the rest is cut off: it is
     /// recorded, and whatever is recorded has a limit.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Failure { code: code.into(), message: clipped(message.into()), data: None, permanent: false }
+        let message = clipped(message.into(), MESSAGE_BYTES_MAX);
+        Failure { code: code.into(), message, data: None, permanent: false, trace: None }
     }
 
     /// The same, not to be retried.
@@ -103,6 +108,12 @@ impl Failure {
     #[must_use]
     pub fn with_data(self, data: impl Into<Bytes>) -> Self {
         Failure { data: Some(data.into()), ..self }
+    }
+
+    /// The same, with where it came from. Of a trace longer than [`TRACE_BYTES_MAX`] the rest is cut off.
+    #[must_use]
+    pub fn with_trace(self, trace: impl Into<String>) -> Self {
+        Failure { trace: Some(clipped(trace.into(), TRACE_BYTES_MAX)), ..self }
     }
 
     /// What an operation fails with when it is cancelled.
@@ -144,10 +155,10 @@ fn read_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>
     Ok(Some(Bytes::copy_from_slice(value.get().as_bytes())))
 }
 
-fn clipped(mut message: String) -> String {
-    if message.len() > MESSAGE_BYTES_MAX {
+fn clipped(mut message: String, most: usize) -> String {
+    if message.len() > most {
         let end = format!(" … ({} bytes in all)", message.len());
-        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX - end.len()));
+        message.truncate(message.floor_char_boundary(most - end.len()));
         message.push_str(&end);
     }
     message
@@ -174,6 +185,16 @@ mod tests {
         let without = Failure::new("error", "no");
         let text = serde_json::to_string(&without).unwrap();
         assert_eq!(serde_json::from_str::<Failure>(&text).unwrap(), without);
+    }
+
+    #[test]
+    fn a_trace_is_a_field_of_its_own_and_has_a_limit() {
+        let failure = Failure::new("error", "no").with_trace("at a (shop.wf:1:1)");
+        let text = serde_json::to_string(&failure).unwrap();
+        assert_eq!(text, r#"{"code":"error","message":"no","trace":"at a (shop.wf:1:1)"}"#);
+        assert_eq!(serde_json::from_str::<Failure>(&text).unwrap(), failure);
+        let long = Failure::new("error", "no").with_trace("é".repeat(TRACE_BYTES_MAX));
+        assert!(long.trace.is_some_and(|trace| trace.len() <= TRACE_BYTES_MAX && trace.ends_with(" bytes in all)")));
     }
 
     #[test]

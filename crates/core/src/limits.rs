@@ -15,6 +15,8 @@ pub const EVENT_META_BYTES_SPARE: usize = 128 * 1024;
 pub const TOLD_BYTES_MAX: usize = 1024 * 1024;
 /// The most the message of a failure can have; the rest is cut off.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// The most the trace of a failure can have; the rest is cut off.
+pub const TRACE_BYTES_MAX: usize = 8 * 1024;
 /// The most a search attribute's value can have: it is meant to be looked up, not to carry data.
 pub const ATTRIBUTE_BYTES_MAX: usize = 1024;
 /// The most a short text can have: a token, an assignee, the reason for parking.

@@ -145,6 +145,8 @@ fn told(ended: Result<Value, EngineError>) -> Result<(Value, u8), EngineError> {
             let data: Value =
                 failure.data.as_deref().and_then(|data| serde_json::from_slice(data).ok()).unwrap_or_default();
             let error = json!({ "code": failure.code, "message": failure.message, "data": data });
+            // For whoever reads along; what is printed as the result is for programs.
+            failure.trace.iter().for_each(|trace| eprintln!("{}: {}\n{trace}", failure.code, failure.message));
             Ok((json!({ "status": "failed", "error": error }), FAILED))
         }
         Err(EngineError::Cancelled(reason)) => {

@@ -168,6 +168,8 @@ pub(crate) enum Op {
         name: u32,
         args: u8,
     },
+    /// Throws if the receiver of a method, on top, has none at all: before its arguments are looked at.
+    CheckReceiver(u32),
     /// The arguments are a list.
     CallList,
     CallNativeList(u16),

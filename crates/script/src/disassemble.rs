@@ -54,6 +54,7 @@ fn show(code: &Code, op: Op) -> String {
         Op::Native(id) => format!("Native {}", native(id)),
         Op::CallNative { native: id, args } => format!("CallNative {} with {args}", native(id)),
         Op::CallNativeList(id) => format!("CallNativeList {}", native(id)),
+        Op::CheckReceiver(name) => format!("CheckReceiver {}", text(name)),
         Op::CallMethod { name, args } => format!("CallMethod {} with {args}", text(name)),
         Op::CallMethodList(name) => format!("CallMethodList {}", text(name)),
         Op::Member(name) => format!("Member {}", text(name)),

@@ -153,10 +153,10 @@ pub fn is_reserved_name(name: &str) -> bool {
     builtins::global_names().any(|global| global == name) || name == "undefined"
 }
 
-/// What a failure says, without the stack: an expression is one line, and whoever asked knows where it stands.
+/// A failure without the stack: an expression is one line, and whoever asked knows where it stands.
 fn told(failure: &Failure) -> Failure {
     let message = failure.message.lines().next().unwrap_or_default();
-    Failure { message: message.to_owned(), permanent: true, ..failure.clone() }
+    Failure { message: message.to_owned(), permanent: true, trace: None, ..failure.clone() }
 }
 
 fn look_up(path: &Reference, scope: &impl Fn(&str) -> Option<Arc<Json>>) -> Option<Json> {

@@ -8,8 +8,9 @@ mod object;
 use std::sync::Arc;
 
 pub(crate) use cell::{
-    Cell, Closure, Combinator, Combine, CombineItem, ErrorCell, Promise, PromiseState, Reaction, Task, Text,
+    Cancelled, Cell, Closure, Combinator, Combine, CombineItem, ErrorCell, Promise, PromiseState, Reaction, Task, Text,
 };
+pub(crate) use collect::Marked;
 pub(crate) use object::Object;
 
 use crate::value::{Id, Value};
@@ -173,11 +174,26 @@ impl Heap {
         }
     }
 
+    pub(crate) fn combine_of(&self, id: Id) -> Option<&Combine> {
+        match self.cell(id) {
+            Cell::Combine(combine) => Some(combine),
+            _ => None,
+        }
+    }
+
     pub(crate) fn combine_mut(&mut self, id: Id) -> Option<&mut Combine> {
         match self.cell_mut(id) {
             Cell::Combine(combine) => Some(combine),
             _ => None,
         }
+    }
+
+    /// The combinations there are, garbage included.
+    pub(crate) fn combines(&self) -> impl Iterator<Item = (Id, &Combine)> {
+        self.cells.iter().enumerate().filter_map(|(place, cell)| match cell {
+            Cell::Combine(combine) => Some((Id(u32::try_from(place).unwrap_or(u32::MAX)), combine)),
+            _ => None,
+        })
     }
 
     /// The variable in a box.

@@ -9,6 +9,7 @@ mod fact;
 mod iterate;
 mod json;
 mod look;
+mod lose;
 mod member;
 mod print;
 mod promise;
@@ -129,11 +130,17 @@ impl Machine {
         self.stack.resize(1 + slots, Value::Null);
         self.frames.push(frame);
         self.run(ops)?;
-        self.run_jobs(ops)
+        self.finish_turn(ops)
+    }
+
+    /// Does everything that can be done now, and takes back what nobody needs afterwards.
+    pub(crate) fn finish_turn(&mut self, ops: &mut Operations) -> Result<(), Failure> {
+        self.run_jobs(ops)?;
+        self.give_up_losers(ops)
     }
 
     /// Does everything that can be done now.
-    pub(crate) fn run_jobs(&mut self, ops: &mut Operations) -> Result<(), Failure> {
+    fn run_jobs(&mut self, ops: &mut Operations) -> Result<(), Failure> {
         while let Some(job) = self.jobs.pop_front() {
             match job {
                 Job::Resume { task, outcome } => {
@@ -168,6 +175,11 @@ impl Machine {
 
     /// Everything that is reachable no matter what.
     pub(crate) fn roots(&self) -> Vec<Id> {
+        self.roots_of_calls().into_iter().chain(self.world.promises()).collect()
+    }
+
+    /// The same without what is open: what calls and jobs name.
+    fn roots_of_calls(&self) -> Vec<Id> {
         let on_stack = self.stack.iter().filter_map(|value| value.id());
         let frames = self.frames.iter().flat_map(|frame| {
             let task = match frame.kind {
@@ -187,8 +199,7 @@ impl Machine {
             [Some(id), other, value.and_then(Value::id)].into_iter().flatten()
         });
         let fixed = self.main.into_iter().chain(self.main_task).chain(self.inputs.id());
-        let roots = on_stack.chain(frames).chain(jobs).chain(fixed).collect::<Vec<_>>();
-        roots.into_iter().chain(self.world.promises()).collect()
+        on_stack.chain(frames).chain(jobs).chain(fixed).collect()
     }
 
     /// Frees what cannot be reached; fails if too much can. To be called only while every live value is on a stack.

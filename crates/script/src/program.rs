@@ -100,7 +100,7 @@ impl Program for ScriptProgram {
             Input::Fact { index, event } => {
                 self.next = Index(index.0 + 1);
                 self.machine.feed(event, ops);
-                self.machine.run_jobs(ops)
+                self.machine.finish_turn(ops)
             }
             // A script has no bodies that the driver would run.
             Input::Execute { .. } | Input::Poll => Ok(()),

@@ -66,6 +66,10 @@ struct SavedOperation {
     kind: OperationKind,
     order: u64,
     awaited: bool,
+    #[serde(default)]
+    stays: bool,
+    #[serde(default)]
+    lost: bool,
     at: (u32, u32),
 }
 
@@ -88,6 +92,8 @@ pub(crate) fn save(machine: &Machine) -> Option<Vec<u8>> {
         kind: open.kind,
         order: open.order,
         awaited: open.is_awaited,
+        stays: open.stays,
+        lost: open.is_lost,
         at: open.at,
     });
     let saved = Saved {
@@ -123,8 +129,8 @@ pub(crate) fn load(code: Arc<Code>, info: RunInfo, limits: Limits, bytes: &[u8])
     machine.main_task = saved.main_task.map(Id);
     machine.inputs = saved.inputs.value().ok_or_else(|| damaged("an input of an unknown form"))?;
     let open = saved.open.into_iter().map(|saved| {
-        let SavedOperation { key, promise, kind, order, awaited: is_awaited, at } = saved;
-        (key, OpenOperation { promise: Id(promise), kind, order, is_awaited, at })
+        let SavedOperation { key, promise, kind, order, awaited: is_awaited, stays, lost: is_lost, at } = saved;
+        (key, OpenOperation { promise: Id(promise), kind, order, is_awaited, stays, is_lost, at })
     });
     machine.world.open = open.collect::<BTreeMap<Key, OpenOperation>>();
     machine.world.keys = if planted!("script-keys-forgotten") { Keys::default() } else { saved.keys };

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use outlast_core::event::ClosePolicy;
 use outlast_core::id::Key;
 use outlast_core::operation::{Keys, Location, Operation, OperationKind, Operations};
 
@@ -31,6 +32,10 @@ pub(crate) struct OpenOperation {
     /// Its place in the order of starts.
     pub(crate) order: u64,
     pub(crate) is_awaited: bool,
+    /// Whether it goes on even if it loses a race: it was detached, or is a child that does not end so.
+    pub(crate) stays: bool,
+    /// Whether it lost a race. It is taken back once nobody can learn of its end.
+    pub(crate) is_lost: bool,
     /// Where it was written.
     pub(crate) at: (u32, u32),
 }
@@ -82,10 +87,15 @@ impl World {
     /// Starts an operation whose outcome settles the promise.
     pub(crate) fn start(&mut self, operation: Operation, promise: Id, at: (u32, u32), ops: &mut Operations) {
         let (Some(key), Some(kind)) = (operation.key().cloned(), operation.starts()) else { return };
+        let stays = match &operation {
+            Operation::ScheduleTask { detached, .. } => *detached,
+            Operation::StartChild { detached, on_close, .. } => *detached || *on_close != ClosePolicy::Cancel,
+            _ => false,
+        };
         let order = self.started;
         self.started += 1;
         ops.request(operation, Some(self.location(at)));
-        self.open.insert(key, OpenOperation { promise, kind, order, is_awaited: false, at });
+        self.open.insert(key, OpenOperation { promise, kind, order, is_awaited: false, stays, is_lost: false, at });
     }
 
     /// Tells the driver, once, that an operation is awaited.

@@ -170,8 +170,8 @@ impl Fields {
     }
 
     pub(super) fn failure(&mut self) -> Result<Failure, DecodeError> {
-        let StoredFailure { code, message, permanent } = self.meta("error")?;
-        Ok(Failure { code, message, permanent, data: self.payload.take() })
+        let StoredFailure { code, message, permanent, trace } = self.meta("error")?;
+        Ok(Failure { code, message, permanent, trace, data: self.payload.take() })
     }
 
     fn finish(self) -> Result<(), DecodeError> {
@@ -222,11 +222,13 @@ struct StoredFailure {
     message: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     permanent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
 }
 
 impl StoredFailure {
     fn of(failure: &Failure) -> Self {
-        let Failure { code, message, data: _, permanent } = failure;
-        StoredFailure { code: code.clone(), message: message.clone(), permanent: *permanent }
+        let Failure { code, message, data: _, permanent, trace } = failure;
+        StoredFailure { code: code.clone(), message: message.clone(), permanent: *permanent, trace: trace.clone() }
     }
 }

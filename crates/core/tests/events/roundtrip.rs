@@ -29,8 +29,8 @@ fn any_id() -> impl Strategy<Value = String> {
 }
 
 fn any_failure() -> impl Strategy<Value = Failure> {
-    (any_text(), any_text(), option::of(any_bytes()), any::<bool>())
-        .prop_map(|(code, message, data, permanent)| Failure { code, message, data, permanent })
+    (any_text(), any_text(), option::of(any_bytes()), any::<bool>(), option::of(any_text()))
+        .prop_map(|(code, message, data, permanent, trace)| Failure { code, message, data, permanent, trace })
 }
 
 fn any_time() -> impl Strategy<Value = Timestamp> {

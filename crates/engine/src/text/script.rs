@@ -27,7 +27,7 @@ pub(super) fn compile(file: &str, text: &str) -> Result<Compiled, EngineError> {
 
 impl Definition for Script {
     fn program(&self, about: About, input: Bytes) -> Box<dyn Program> {
-        let limits = limits(&about);
+        let limits = limits();
         Box::new(Script::program(self, info(about), input, limits))
     }
 
@@ -36,7 +36,7 @@ impl Definition for Script {
     }
 
     fn restore(&self, about: About, _input: Bytes, snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
-        let limits = limits(&about);
+        let limits = limits();
         let restored = Script::restore(self, info(about), limits, snapshot);
         restored.map(|program| Box::new(program) as Box<dyn Program>).map_err(|error| error.to_string())
     }
@@ -47,9 +47,9 @@ fn info(about: About) -> RunInfo {
     RunInfo { run_id: info.run.id.to_string(), workflow: info.workflow.to_string(), tokens: info.tokens }
 }
 
-fn limits(about: &About) -> Limits {
-    // A larger one could not be stored.
-    Limits { snapshot_bytes: about.settings.limits.payload_bytes, ..Limits::default() }
+fn limits() -> Limits {
+    // The driver has a limit for states, and says when one is larger: the program would keep silent about it.
+    Limits { snapshot_bytes: usize::MAX, ..Limits::default() }
 }
 
 impl Outlast {

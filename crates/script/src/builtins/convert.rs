@@ -1,5 +1,6 @@
 //! From one kind of value to another: `String`, `Number`, `JSON`, errors.
 
+use super::options::Options;
 use super::{Call, Run, Spec};
 use crate::machine::{Done, codes};
 use crate::value::Value;
@@ -73,7 +74,7 @@ fn stringify(call: &mut Call<'_>) -> Done {
     }
 }
 
-/// `Error(message, { code, data })`.
+/// `Error(message, { code, data })`. Other options are refused: what they carry would be lost.
 fn error(call: &mut Call<'_>, code: Option<&str>) -> Done {
     let message = match call.arg(0) {
         Value::Null => call.new_text(String::new())?,
@@ -83,16 +84,11 @@ fn error(call: &mut Call<'_>, code: Option<&str>) -> Done {
             call.new_text(text)?
         }
     };
-    let option = |call: &Call<'_>, key: &str| match call.arg(1) {
-        Value::Object(id) => {
-            call.machine.heap.object_of(id).and_then(|options| options.get(key)).unwrap_or(Value::Null)
-        }
-        _ => Value::Null,
-    };
-    let code = match option(call, "code") {
+    let options = Options::new(call, 1, &["code", "data"])?;
+    let code = match options.get(call, "code") {
         Value::Null => call.machine.heap.text(code.unwrap_or(outlast_core::failure::code::ERROR)),
         given => given,
     };
-    let data = option(call, "data");
+    let data = options.get(call, "data");
     Ok(call.machine.new_error(code, message, data))
 }

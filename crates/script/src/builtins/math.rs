@@ -94,7 +94,7 @@ fn max(call: &mut Call<'_>) -> Done {
     let larger = |a: f64, b: f64| {
         if a.is_nan() || b.is_nan() {
             f64::NAN
-        } else if a > b {
+        } else if a > b || a == b && b.is_sign_negative() {
             a
         } else {
             b
@@ -107,7 +107,7 @@ fn min(call: &mut Call<'_>) -> Done {
     let smaller = |a: f64, b: f64| {
         if a.is_nan() || b.is_nan() {
             f64::NAN
-        } else if a < b {
+        } else if a < b || a == b && a.is_sign_negative() {
             a
         } else {
             b

@@ -85,9 +85,14 @@ fn from_entries(call: &mut Call<'_>) -> Done {
 }
 
 fn has_own(call: &mut Call<'_>) -> Done {
-    let id = call.object(0, "the object")?;
     let key = call.arg(1);
     let key = call.machine.shown(key);
+    if let Value::List(id) = call.arg(0) {
+        let place = key.parse::<usize>().ok().filter(|place| place.to_string() == key);
+        let length = call.machine.heap.list_of(id).len();
+        return Ok(Value::Bool(key == "length" || place.is_some_and(|place| place < length)));
+    }
+    let id = call.object(0, "the object")?;
     Ok(Value::Bool(call.machine.heap.object_of(id).is_some_and(|object| object.get(&key).is_some())))
 }
 

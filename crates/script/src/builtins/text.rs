@@ -133,7 +133,8 @@ fn last_index_of(call: &mut Call<'_>) -> Done {
     // The last place where it may begin.
     let last = text.offset(call.integer(2, "where to begin", f64::INFINITY)?.max(0.0) as usize);
     let end = last.saturating_add(wanted.len()).min(text.text.len());
-    let end = (end..text.text.len()).find(|byte| text.text.is_char_boundary(*byte)).unwrap_or(text.text.len());
+    // What ends inside a character is not what is looked for.
+    let end = text.text.floor_char_boundary(end);
     let found = text.text[..end].rfind(&*wanted).map(|byte| text.chars_before(byte));
     Ok(found.map_or(Value::Number(-1.0), count))
 }

@@ -24,6 +24,9 @@ impl Compiler<'_> {
                 self.expr(object);
                 self.cut_short(*optional);
                 let name = self.text(name);
+                if !call.args.iter().all(|arg| !arg.spread && self.is_still(&arg.value)) {
+                    self.emit(Op::CheckReceiver(name));
+                }
                 match self.arguments(&call.args) {
                     Some(args) => self.emit(Op::CallMethod { name, args }),
                     None => self.emit(Op::CallMethodList(name)),
@@ -49,6 +52,16 @@ impl Compiler<'_> {
         }
         args.iter().for_each(|arg| self.expr(&arg.value));
         u8::try_from(args.len()).ok()
+    }
+
+    /// Whether nothing can happen while it is evaluated: nobody sees whether it was, if the call fails.
+    fn is_still(&mut self, expr: &Expr) -> bool {
+        match &expr.bare().kind {
+            ExprKind::Null | ExprKind::Bool(_) | ExprKind::Number(_) | ExprKind::Text(_) | ExprKind::Function(_) => {
+                true
+            }
+            _ => self.plain_slot(expr).is_some(),
+        }
     }
 
     fn native_callee(&self, callee: &Expr) -> Option<u16> {

@@ -149,6 +149,17 @@ pub(crate) struct Combine {
     pub(crate) pending: u32,
     /// The names of its items, where it was made from an object.
     pub(crate) names: Option<Vec<Arc<str>>>,
+    /// Set if the run was cancelled while it waited.
+    pub(crate) cancelled: Option<Cancelled>,
+}
+
+/// What the cancellation of its run does to a combination.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cancelled {
+    /// What it throws instead of telling that an item failed.
+    pub(crate) error: Value,
+    /// Whether an item failed since.
+    pub(crate) is_felt: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -220,6 +231,7 @@ impl Cell {
             }
             Cell::Combine(combine) => {
                 combine.items.iter().for_each(|item| value(&item.value));
+                combine.cancelled.iter().for_each(|cancelled| value(&cancelled.error));
                 combine.items.iter().filter_map(|item| item.source).for_each(&mut *visit);
                 visit(combine.promise);
             }

@@ -45,6 +45,10 @@ impl Heap {
 }
 
 impl Marked {
+    pub(crate) fn contains(&self, id: Id) -> bool {
+        self.marks.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
     fn add(&mut self, statics: u32, id: Id) {
         if id.0 < statics {
             return;

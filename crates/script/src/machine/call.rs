@@ -54,6 +54,17 @@ impl Machine {
         }
     }
 
+    /// Of null there are no methods, whatever the arguments are.
+    pub(super) fn check_receiver(&mut self, receiver: Value, name: u32) -> Done<()> {
+        match receiver {
+            Value::Null | Value::Hole => {
+                let name = self.heap.text_of(Id(name)).text.clone();
+                Err(self.no_method(receiver, &name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn not_callable(&mut self, value: Value, name: Option<&str>) -> Stop {
         let what = name.map_or("this".to_owned(), |name| format!("`{name}`"));
         let message = format!("{what} is {} and cannot be called", value.described());

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use outlast_core::failure::Failure;
 use outlast_core::operation::Operations;
 
 use super::{Done, Machine, Outcome, codes};
-use crate::heap::{Cell, Combinator, Combine, CombineItem, Object, Promise, Reaction};
+use crate::heap::{Cancelled, Cell, Combinator, Combine, CombineItem, Object, Promise, PromiseState, Reaction};
 use crate::value::{Id, Value};
 
 /// What is combined: values, and their names if they come from an object.
@@ -24,7 +25,8 @@ impl Machine {
         let items = values.iter().map(item).collect();
         let pending = u32::try_from(values.len()).unwrap_or(u32::MAX);
         let is_empty = values.is_empty();
-        let combine = self.heap.alloc(Cell::Combine(Combine { kind, promise, items, pending, names }));
+        let combine = Combine { kind, promise, items, pending, names, cancelled: None };
+        let combine = self.heap.alloc(Cell::Combine(combine));
         for (place, value) in values.into_iter().enumerate() {
             let place = u32::try_from(place).unwrap_or(u32::MAX);
             self.when_settled(value, Reaction::Item { combine, place }, ops);
@@ -66,12 +68,43 @@ impl Machine {
         }
     }
 
+    /// The run is cancelled: a combination that waits throws that where it would tell that an item failed. Otherwise a
+    /// script that is to stop goes on with the errors of what was cancelled as if they were outcomes. What is combined
+    /// may still take its time: branches clean up before.
+    pub(super) fn cancel_combinations(&mut self, message: &str) {
+        let is_pending = |combine: &Combine| {
+            let state = self.heap.promise_of(combine.promise).map(|promise| promise.state);
+            state == Some(PromiseState::Pending)
+        };
+        let waiting = self.heap.combines().filter(|(_, combine)| is_pending(combine)).map(|(id, _)| id);
+        let waiting: Vec<Id> = waiting.collect();
+        for combine in waiting {
+            let error = self.error_from(&Failure::cancelled(message));
+            if let Some(state) = self.heap.combine_mut(combine) {
+                state.cancelled = Some(Cancelled { error, is_felt: false });
+            }
+        }
+    }
+
+    /// What a combination throws that felt the cancellation of the run.
+    fn cancelled(&self, combine: Id) -> Option<Outcome> {
+        let cancelled = self.heap.combine_of(combine)?.cancelled?;
+        cancelled.is_felt.then_some(Outcome::Error(cancelled.error))
+    }
+
     /// An element is there.
     pub(super) fn item(&mut self, combine: Id, place: u32, outcome: Outcome) {
         let Some(state) = self.heap.combine_mut(combine) else { return };
+        if let (Some(cancelled), Outcome::Error(_)) = (&mut state.cancelled, outcome) {
+            cancelled.is_felt = true;
+        }
         match (state.kind, outcome) {
-            (Combinator::All, Outcome::Error(_)) | (Combinator::Race, _) => self.end_combine(combine, outcome),
-            (Combinator::Any, Outcome::Value(_)) => self.end_combine(combine, outcome),
+            (Combinator::All, Outcome::Error(_)) => self.end_combine(combine, outcome),
+            (Combinator::Race | Combinator::TaskRace, Outcome::Error(_)) if self.cancelled(combine).is_some() => {
+                let thrown = self.cancelled(combine).unwrap_or(outcome);
+                self.end_combine(combine, thrown);
+            }
+            (Combinator::Race, _) | (Combinator::Any, Outcome::Value(_)) => self.end_combine(combine, outcome),
             (Combinator::TaskRace, _) => {
                 let end = self.terminal(combine, place, outcome);
                 self.end_combine(combine, Outcome::Value(end));
@@ -97,8 +130,18 @@ impl Machine {
     /// otherwise remember each race.
     fn end_combine(&mut self, combine: Id, outcome: Outcome) {
         let Some(state) = self.heap.combine_mut(combine) else { return };
-        let promise = state.promise;
+        let (kind, promise) = (state.kind, state.promise);
         let sources: Vec<Id> = state.items.iter_mut().filter_map(|item| item.source.take()).collect();
+        match kind {
+            // Before their ways to the combination are forgotten.
+            Combinator::TaskAny | Combinator::TaskRace => self.note_losers(&sources),
+            // JavaScript's let the losers go on.
+            Combinator::All
+            | Combinator::AllSettled
+            | Combinator::Any
+            | Combinator::Race
+            | Combinator::TaskAllSettled => {}
+        }
         for source in sources {
             if let Some(cell) = self.heap.promise_mut(source) {
                 cell.reactions.retain(|reaction| reaction.target() != combine);
@@ -142,11 +185,18 @@ impl Machine {
     }
 
     fn end_all(&mut self, combine: Id, promise: Id) {
-        let values = self.outcomes(combine);
-        self.settle(promise, Outcome::Value(values));
+        let outcome = match self.cancelled(combine) {
+            Some(thrown) => thrown,
+            None => Outcome::Value(self.outcomes(combine)),
+        };
+        self.settle(promise, outcome);
     }
 
     fn end_any(&mut self, combine: Id, promise: Id) {
+        if let Some(thrown) = self.cancelled(combine) {
+            self.settle(promise, thrown);
+            return;
+        }
         let errors = self.outcomes(combine);
         let (code, message) = (self.heap.text(codes::AGGREGATE), self.heap.text("All promises were rejected"));
         let data: Object = [(Arc::from("errors"), errors)].into_iter().collect();

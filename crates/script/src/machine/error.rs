@@ -121,19 +121,20 @@ impl Machine {
 
     /// A failure that nobody can catch, with the place where it happened.
     pub(crate) fn fatal(&self, code: &str, message: String) -> Failure {
-        Failure::new(code, self.with_place(message, &self.stack_text())).permanent()
+        self.placed(Failure::new(code, message), &self.stack_text()).permanent()
     }
 
-    /// A message, the source line it is about, and the stack.
-    fn with_place(&self, message: String, stack: &str) -> String {
+    /// A failure with the stack and the source line it is about. They are not part of the message: whoever catches the
+    /// failure in another run reads what was said.
+    fn placed(&self, failure: Failure, stack: &str) -> Failure {
         if stack.is_empty() {
-            return message;
+            return failure;
         }
         // The line is in the stack's first line, between the last two colons.
         let first = stack.lines().next().unwrap_or_default();
         let line = first.rsplit(':').nth(1).and_then(|line| line.parse().ok());
         let source = line.map_or("", |line| self.code.source.line(line).trim());
-        format!("{message}\n{stack}\n    | {source}")
+        failure.with_trace(format!("{stack}\n    | {source}"))
     }
 
     /// How the run fails with an error that nobody caught.
@@ -160,7 +161,7 @@ impl Machine {
             Value::Null => "the script threw something without a message".to_owned(),
             message => self.shown(message),
         };
-        let failure = Failure::new(code, self.with_place(message, &stack));
+        let failure = self.placed(Failure::new(code, message), &stack);
         match data {
             Value::Null => failure,
             data => match self.json_of(data, "the data of the error") {

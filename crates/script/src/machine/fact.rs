@@ -108,6 +108,7 @@ impl Machine {
     /// from now on, by whoever cleans up, is not touched.
     fn cancel_all(&mut self, message: &str, ops: &mut Operations) {
         self.world.cancellations += 1;
+        self.cancel_combinations(message);
         let mut open: Vec<(u64, Key)> = self.world.open.iter().map(|(key, open)| (open.order, key.clone())).collect();
         open.sort_unstable_by_key(|(order, _)| *order);
         for (_, key) in open {

@@ -345,7 +345,14 @@ impl Machine {
     pub(super) fn rest_of_object(&mut self, keys: usize) -> Value {
         let keys = self.stack.split_off(self.stack.len() - keys);
         let value = self.pop();
-        let Value::Object(id) = value else { return self.heap.object(Object::default()) };
+        let entries: Vec<(Arc<str>, Value)> = match value {
+            Value::Object(id) => self.heap.object_of(id).into_iter().flat_map(Object::iter).cloned().collect(),
+            Value::List(id) => {
+                let items = self.heap.list_of(id).iter().enumerate();
+                items.map(|(place, item)| (Arc::from(place.to_string()), *item)).collect()
+            }
+            _ => Vec::new(),
+        };
         let taken: Vec<&str> = keys
             .iter()
             .filter_map(|key| match key {
@@ -353,8 +360,7 @@ impl Machine {
                 _ => None,
             })
             .collect();
-        let entries = self.heap.object_of(id).into_iter().flat_map(Object::iter);
-        let rest: Object = entries.filter(|(key, _)| !taken.contains(&&**key)).cloned().collect();
+        let rest: Object = entries.into_iter().filter(|(key, _)| !taken.contains(&&**key)).collect();
         self.heap.object(rest)
     }
 }

@@ -8,7 +8,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::heap::{
-    Cell, Closure, Combinator, Combine, CombineItem, ErrorCell, Promise, PromiseState, Reaction, Task, Text,
+    Cancelled, Cell, Closure, Combinator, Combine, CombineItem, ErrorCell, Promise, PromiseState, Reaction, Task, Text,
 };
 use crate::value::{Id, Value};
 
@@ -159,6 +159,8 @@ pub(super) enum SavedCell {
         items: Vec<(SavedValue, Option<Key>, Option<u32>)>,
         pending: u32,
         names: Option<Vec<Arc<str>>>,
+        #[serde(default)]
+        cancelled: Option<(SavedValue, bool)>,
     },
 }
 
@@ -230,7 +232,7 @@ impl SavedCell {
                 at: *at,
                 stack: stack.iter().map(value).collect(),
             },
-            Cell::Combine(Combine { kind, promise, items, pending, names }) => SavedCell::Combine {
+            Cell::Combine(Combine { kind, promise, items, pending, names, cancelled }) => SavedCell::Combine {
                 kind: SavedCombinator::new(*kind),
                 promise: map(*promise),
                 items: items
@@ -239,6 +241,7 @@ impl SavedCell {
                     .collect(),
                 pending: *pending,
                 names: names.clone(),
+                cancelled: cancelled.map(|Cancelled { error, is_felt }| (value(&error), is_felt)),
             },
         }
     }
@@ -277,12 +280,17 @@ impl SavedCell {
                 at,
                 stack: values(stack)?,
             }),
-            SavedCell::Combine { kind, promise, items, pending, names } => {
+            SavedCell::Combine { kind, promise, items, pending, names, cancelled } => {
                 let item = |(value, operation, source): (SavedValue, Option<Key>, Option<u32>)| {
                     value.value().map(|value| CombineItem { value, operation, source: source.map(Id) })
                 };
                 let items = items.into_iter().map(item).collect::<Option<_>>()?;
-                Cell::Combine(Combine { kind: kind.combinator(), promise: Id(promise), items, pending, names })
+                let cancelled = match cancelled {
+                    Some((error, is_felt)) => Some(Cancelled { error: error.value()?, is_felt }),
+                    None => None,
+                };
+                let (kind, promise) = (kind.combinator(), Id(promise));
+                Cell::Combine(Combine { kind, promise, items, pending, names, cancelled })
             }
         })
     }

@@ -88,6 +88,7 @@ fn cell(machine: &Machine, cell: &Cell) -> Result<(), String> {
         }
         Cell::Combine(combine) => {
             combine.items.iter().try_for_each(|item| value(machine, item.value))?;
+            combine.cancelled.iter().try_for_each(|cancelled| value(machine, cancelled.error))?;
             let names = combine.names.as_ref().is_none_or(|names| names.len() == combine.items.len());
             let sources = combine.items.iter().filter_map(|item| item.source).all(|id| is_promise(machine, id));
             let fits = names && sources && is_promise(machine, combine.promise);

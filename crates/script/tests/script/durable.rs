@@ -361,7 +361,25 @@ fn an_error_from_outside_keeps_its_data_and_learns_where_it_was_awaited() {
     stage.feed(Event::TaskFailed { key: key("__task-x-0"), task, error });
     let failure = stage.ended().result.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.data.as_deref()), ("declined", Some(&b"{\"n\":1}"[..])));
-    assert!(failure.message.starts_with("no money\n    at pay (test.wf:2:10)"), "{failure}");
+    assert_eq!(failure.message, "no money");
+    assert!(failure.trace.unwrap().starts_with("    at pay (test.wf:2:10)"));
+}
+
+/// A parent reads what its child said, and not where the child said it; its own failure says where it was itself.
+#[test]
+fn the_message_of_a_failure_stays_the_message_through_generations() {
+    let mut failure = run_text("throw new Error('no stock', { code: 'stock' })").result.unwrap_err();
+    for _ in 0..3 {
+        assert_eq!((failure.code.as_str(), failure.message.as_str()), ("stock", "no stock"));
+        assert_eq!(failure.trace.unwrap().lines().count(), 2, "one call and its source line");
+        failure.trace = Some("    at (file) (child.wf:1:1)\n    | throw …".to_owned());
+        let child = outlast_core::id::RunId::new("c").unwrap();
+        let failed = Event::ChildFailed { key: key("__child-0"), child, error: failure };
+        let mut parent = stage("try { await Workflow.run('child') } catch (e) { log(e.message, e.stack); throw e }");
+        parent.feed(failed);
+        assert_eq!(parent.logs, [json!(["no stock", "    at (file) (test.wf:1:7)"])]);
+        failure = parent.ended().result.unwrap_err();
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_loop_without_an_end_is_stopped_and_cannot_be_caught() {
     let text = "try {\n  while (true) {}\n} catch (e) { return 'caught' } finally { return 'finally' }";
     let failure = failure(text, Limits { instructions: 100_000, ..Limits::default() });
     assert_eq!(failure.code, "instruction_limit");
-    assert!(failure.message.contains("test.wf:2:"), "{failure}");
+    assert!(failure.trace.as_ref().unwrap().contains("test.wf:2:"), "{failure:?}");
     assert!(failure.permanent);
 }
 
@@ -52,7 +52,7 @@ fn values_that_can_be_reached_have_a_limit() {
     let text = "const l = []\nfor (let i = 0; i < 100000; i++) l.push('x'.repeat(100) + i)";
     let failure = failure(text, Limits { heap_bytes: 4_000_000, ..Limits::default() });
     assert_eq!(failure.code, "heap_limit");
-    assert!(failure.message.contains("test.wf:2:"), "{failure}");
+    assert!(failure.trace.as_ref().unwrap().contains("test.wf:2:"), "{failure:?}");
 }
 
 #[test]
@@ -225,6 +225,6 @@ fn a_loop_that_is_stopped_is_the_statement_that_is_named() {
     for text in loops {
         let failure = failure(&format!("let a = 1\nlog(a)\n{text}\nlog(a)\n"), limits);
         assert_eq!(failure.code, "instruction_limit", "{text}");
-        assert!(failure.message.contains("test.wf:3:"), "{text}: {failure}");
+        assert!(failure.trace.as_ref().unwrap().contains("test.wf:3:"), "{text}: {failure:?}");
     }
 }

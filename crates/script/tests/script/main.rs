@@ -3,6 +3,7 @@
 // All of this is test code, helpers included.
 #![allow(clippy::unwrap_used)]
 
+mod cancelled;
 mod checklist;
 mod deep;
 mod durable;
@@ -13,6 +14,7 @@ mod language;
 mod limits;
 mod memory;
 mod node;
+mod ordered;
 mod property;
 mod random;
 mod stage;

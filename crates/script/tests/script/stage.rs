@@ -46,6 +46,8 @@ pub(crate) struct Stage {
     pub(crate) journal: Vec<Event>,
     pub(crate) requests: Vec<Operation>,
     pub(crate) logs: Vec<Json>,
+    /// The same as it was written, and so in its order.
+    pub(crate) told: Vec<Bytes>,
     /// Facts that will come, by when and in which order.
     due: BTreeMap<(i64, u64), Event>,
     order: u64,
@@ -93,6 +95,7 @@ impl Stage {
             journal: Vec::new(),
             requests: Vec::new(),
             logs: Vec::new(),
+            told: Vec::new(),
             due: BTreeMap::new(),
             order: 0,
             started: 0,
@@ -138,7 +141,7 @@ impl Stage {
         self
     }
 
-    fn remember(&mut self, memory: Memory) {
+    pub(crate) fn remember(&mut self, memory: Memory) {
         match memory {
             Memory::Hot => {}
             Memory::Restored => {
@@ -206,8 +209,10 @@ impl Stage {
                     self.schedule(self.now, Event::TaskScheduled { key, task, name, queue, detached, args });
                     return;
                 }
-                let args: Json = serde_json::from_slice(&args).unwrap();
-                let event = match (self.tasks)(name.as_str(), &args) {
+                let given: Json = serde_json::from_slice(&args).unwrap();
+                let event = match (self.tasks)(name.as_str(), &given) {
+                    // As it was written: with its properties in their order.
+                    Ok(result) if result == given => Event::TaskFinished { key, task, result: args, log: None },
                     Ok(result) => Event::TaskFinished { key, task, result: Bytes::from(result.to_string()), log: None },
                     Err(error) => Event::TaskFailed { key, task, error },
                 };
@@ -241,7 +246,10 @@ impl Stage {
                 self.schedule(self.due_at(deadline), Event::CallbackTimedOut { key, callback: "c".to_owned() });
             }
             Operation::Cancel { key } => self.due.retain(|_, event| event.key() != Some(&key)),
-            Operation::Emit { payload, .. } => self.logs.push(serde_json::from_slice(&payload).unwrap()),
+            Operation::Emit { payload, .. } => {
+                self.logs.push(serde_json::from_slice(&payload).unwrap());
+                self.told.push(payload);
+            }
             Operation::RecordNow { key, value } => self.journal.push(Event::NowRecorded { key, value }),
             Operation::RecordUuid { key, value } => self.journal.push(Event::UuidRecorded { key, value }),
             Operation::RecordRandom { key, value } => self.journal.push(Event::RandomRecorded { key, value }),

@@ -29,7 +29,8 @@ fn messages_about_programs_that_fail_are_as_reviewed() {
     let mut shown = String::new();
     for (name, text) in blocks(include_str!("../wrong/runs.txt")) {
         let failure = failure(text);
-        shown.push_str(&format!("### {name}\n{}: {}\n\n", failure.code, failure.message));
+        let trace = failure.trace.map_or(String::new(), |trace| format!("\n{trace}"));
+        shown.push_str(&format!("### {name}\n{}: {}{trace}\n\n", failure.code, failure.message));
     }
     insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "../wrong" }, {
         insta::assert_snapshot!("runs", shown);

@@ -107,3 +107,48 @@ fn what_was_detached_survives_a_cancellation_and_what_is_open_does_not() {
         assert_eq!(tasks(scene).await, ["detached"]);
     });
 }
+
+/// No combination takes the cancellation of its run for an outcome, and goes on.
+#[test]
+fn a_run_that_is_cancelled_while_it_waits_for_several_things_does_not_go_on() {
+    for combinator in ["Task.all", "Task.any", "Task.race", "Task.allSettled", "Promise.any", "Promise.allSettled"] {
+        let text = format!(
+            r#"
+            await {combinator}([Signal.next("x"), Task.delay("1d")])
+            await Task.run("charge", 1)"#
+        );
+        tell(&text, async |scene, engine| {
+            let run = engine.start("story", &()).id("a").await.unwrap();
+            scene.pass(seconds(1)).await;
+            engine.run("a").unwrap().cancel("enough").await.unwrap();
+            assert!(run.result::<Value>().await.is_err());
+            assert_eq!(status(&engine, "a").await, Status::Cancelled, "{combinator}");
+            assert_eq!(tasks(scene).await, [""; 0], "{combinator}");
+            assert!(scene.awaiting("a").await.is_empty());
+        });
+    }
+}
+
+/// The loser of a race is taken back at once: a signal that comes later is for the next race.
+#[test]
+fn a_loop_of_races_leaves_no_timers_and_no_waits_behind() {
+    let text = r#"
+        const seen = []
+        while (seen.length < 6) {
+            const won = await Task.race({ signal: Signal.next("x"), time: Task.delay(60) })
+            seen.push(won.result ?? won.item_id)
+        }
+        return seen
+    "#;
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        for n in 0..3 {
+            // The timer wins one race, and the signal the next one.
+            scene.pass(seconds(90)).await;
+            assert_eq!(scene.awaiting("a").await.len(), 1, "one wait, of this race");
+            engine.run("a").unwrap().signal("x", &n, &n.to_string()).await.unwrap();
+        }
+        let expected = json!(["time", 0, "time", 1, "time", 2]);
+        assert_eq!(run.result::<Value>().await.unwrap(), expected);
+    });
+}

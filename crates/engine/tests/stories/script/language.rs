@@ -40,9 +40,33 @@ fn what_is_started_together_is_recorded_together() {
 #[test]
 fn an_error_that_nobody_catches_fails_the_run_with_its_place() {
     let failure = fails("const x = 1\nawait Task.run(\"fail\", { n: x })");
-    let told = "it broke\n    at (file) (story.wf:2:1)\n    | await Task.run(\"fail\", { n: x })";
-    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("broken", told));
+    let place = "    at (file) (story.wf:2:1)\n    | await Task.run(\"fail\", { n: x })";
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("broken", "it broke"));
+    assert_eq!(failure.trace.as_deref(), Some(place));
     assert_eq!(failure.data.as_deref(), Some(&b"{\"n\":1}"[..]));
+}
+
+/// Who catches what a child failed with reads what the child said, and not where; both runs show where they failed.
+#[test]
+fn a_child_that_fails_says_the_same_in_every_generation() {
+    let text = r#"
+        workflow stock() { throw new Error("no stock", { code: "stock" }) }
+        workflow order() { await Workflow.run("stock", null, { id: "s" }) }
+        workflow story() {
+            try { await Workflow.run("order", null, { id: "o" }) } catch (error) { return error.message }
+        }
+    "#;
+    tell(text, async |_, engine| {
+        assert_eq!(result(&engine, "story", &json!(null)).await.unwrap(), json!("no stock"));
+        for (run, line) in [("s", 2), ("o", 3)] {
+            let Err(outlast::EngineError::Failed(failure)) = engine.run(run).unwrap().result::<Value>().await else {
+                panic!("{run} did not fail")
+            };
+            assert_eq!((failure.code.as_str(), failure.message.as_str()), ("stock", "no stock"));
+            let trace = failure.trace.unwrap();
+            assert!(trace.contains(&format!("(story.wf:{line}:")) && trace.lines().count() <= 3, "{trace}");
+        }
+    });
 }
 
 #[test]

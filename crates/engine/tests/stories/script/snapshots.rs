@@ -9,8 +9,8 @@ use outlast_store::faults::{FaultStore, Snapshots};
 use outlast_store::{Load, LoadFrom, MemoryStore, Store};
 use serde_json::{Value, json};
 
-use super::{result, tasks};
-use crate::support::{Scene, key, seconds, tell as tell_code};
+use super::tasks;
+use crate::support::{Ear, Scene, key, seconds, tell as tell_code};
 
 const LOOP: &str = "let sum = 0\nfor (let i = 0; i < Inputs; i++) sum += await Task.run(\"echo\", i)\nreturn sum";
 
@@ -158,22 +158,36 @@ fn waits_keep_their_order_through_a_snapshot() {
     });
 }
 
-/// A state that is too large to be kept costs time and nothing else.
+/// A state that is too large to be kept costs time and nothing else, and is warned of.
 #[test]
 fn a_state_that_is_too_large_is_not_kept() {
     let text = r#"
         const all = []
         for (let i = 0; i < 100; i++) all.push(await Task.run("echo", "x".repeat(1000) + i))
-        return all.length
+        return all.length + await Signal.next("go")
     "#;
-    let world = World::new().programs(Programs::Dropped);
-    let limits = Limits { payload_bytes: 16 * 1024, ..Limits::default() };
-    let store = Arc::new(MemoryStore::new(world.clock(), limits.clone()));
-    let engine = tasks(world.engine_on(store.clone())).limits(limits).script("story.wf", text);
-    world.block_on(async {
-        let engine = engine.start().await.unwrap();
-        assert_eq!(result(&engine, "story", &json!(null)).await.unwrap(), json!(100));
-    });
+    for (payload_bytes, is_kept) in [(16 * 1024, false), (1024 * 1024, true)] {
+        let world = World::new().programs(Programs::Dropped);
+        let limits = Limits { payload_bytes, ..Limits::default() };
+        let store = Arc::new(MemoryStore::new(world.clock(), limits.clone()));
+        let engine = tasks(world.engine_on(store.clone())).limits(limits).script("story.wf", text);
+        let warnings = Ear::for_what(|metadata| *metadata.level() == tracing::Level::WARN);
+        let heard = warnings.during(|| {
+            world.block_on(async {
+                let engine = engine.start().await.unwrap();
+                let run = engine.start("story", &()).id("a").await.unwrap();
+                world.sleep(seconds(600)).await;
+                let loaded = loaded(&*store, "a", text).await;
+                assert_eq!(loaded.snapshot.is_some(), is_kept, "with {payload_bytes} bytes");
+                assert_eq!(loaded.first.0 == 0, !is_kept, "the whole journal is read, or the rest of it");
+                engine.run("a").unwrap().signal("go", &5, "s").await.unwrap();
+                assert_eq!(run.result::<u64>().await.unwrap(), 105);
+            });
+        });
+        let told = heard.iter().filter(|words| words.contains("too large to be kept"));
+        let told: Vec<&String> = told.inspect(|words| assert!(words.contains("limit=16384"), "{words}")).collect();
+        assert_eq!(told.is_empty(), is_kept, "{heard:?}");
+    }
 }
 
 /// Code makes none, however long its journal is.

@@ -15,6 +15,10 @@ impl Machine {
                 let value = self.member(object, name)?;
                 self.push(value)
             }
+            Op::CheckReceiver(name) => {
+                self.check_receiver(self.top(), name)?;
+                Ok(Flow::Next)
+            }
             Op::SetMember(name) => {
                 let (object, value) = self.pop_two();
                 self.set_member(object, name, value)?;
