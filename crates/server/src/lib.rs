@@ -41,6 +41,11 @@ pub use table::Route;
 
 use utoipa::OpenApi;
 
+/// The code in the guide compiles. Only here: a package has no guides.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/api.md")]
+struct Guide;
+
 /// The OpenAPI document, as it is committed in `openapi.json`.
 pub fn openapi() -> String {
     let (_, document) = api::table().build(api::Document::openapi(), None);
