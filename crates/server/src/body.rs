@@ -4,7 +4,7 @@ mod scan;
 
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -19,6 +19,8 @@ pub(crate) use scan::{DEPTH_MAX, compact};
 
 /// The most a request's body can have.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How much of a body that is too large is read, to be thrown away.
+const SPILLED_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
 /// How long a body may take to arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(20);
 /// The longest `Idempotency-Key`: as long as an id of a delivery can be.
@@ -62,21 +64,22 @@ fn not_json() -> ApiError {
 }
 
 /// The whole body, if it is small enough and comes soon enough.
-pub(crate) async fn read(body: Body) -> ApiResult<Bytes> {
-    let too_large = || ApiError::too_large(format!("the body of a request may have {BODY_BYTES_MAX} bytes"));
-    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-        return Err(too_large());
-    }
+pub(crate) async fn read(mut body: Body) -> ApiResult<Bytes> {
     let gather = async {
-        let mut body = body;
-        let mut bytes = BytesMut::new();
+        let (mut bytes, mut came) = (BytesMut::new(), 0);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| ApiError::invalid("the body of the request was cut off"))?;
             let Ok(data) = frame.into_data() else { continue };
-            if bytes.len() + data.len() > BODY_BYTES_MAX {
-                return Err(too_large());
+            came += data.len();
+            match came {
+                ..=BODY_BYTES_MAX => bytes.extend_from_slice(&data),
+                // The rest is not kept. It is read for a while, because whoever still sends does not hear the answer.
+                ..=SPILLED_BYTES_MAX => bytes.clear(),
+                _ => break,
             }
-            bytes.extend_from_slice(&data);
+        }
+        if came > BODY_BYTES_MAX {
+            return Err(ApiError::too_large(format!("the body of a request may have {BODY_BYTES_MAX} bytes")));
         }
         Ok(bytes.freeze())
     };

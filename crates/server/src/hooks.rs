@@ -70,13 +70,13 @@ pub(crate) async fn receive(
     Path(id): Path<String>,
     request: Request,
 ) -> ApiResult<Answer<HookReceived>> {
+    let (parts, payload) = request.into_parts();
+    // The bytes as they came: whoever reads and writes them anew signs something else.
+    let bytes = body::read(payload).await?;
     let Some(hook) = app.hooks().get(&id) else {
         return Err(ApiError::not_found("there is no such webhook"));
     };
-    let (parts, payload) = request.into_parts();
     let message = header(&parts.headers, "webhook-id")?.to_owned();
-    // The bytes as they came: whoever reads and writes them anew signs something else.
-    let bytes = body::read(payload).await?;
     let signed = signature::Signed {
         id: &message,
         timestamp: header(&parts.headers, "webhook-timestamp")?,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -127,15 +127,27 @@ fn router(app: &App) -> Router {
 
 /// A handler that panics is one answer that failed. No answer is kept by anybody on the way, or guessed to be something else.
 async fn careful(request: Request, next: Next) -> Response {
+    let sends_much = sends_much(request.headers());
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = answer.unwrap_or_else(|_| {
         tracing::error!("a handler panicked");
         ApiError::internal().into_response()
     });
+    let refused = !response.status().is_success();
     let headers = response.headers_mut();
+    if refused && sends_much {
+        // Nobody may have read what was sent; what is left of it must not be taken for the next request's.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// Whether a request has more of a body than arrives with its head, as far as it says.
+fn sends_much(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length > 8 * 1024)
 }
 
 /// A server that has an address.

@@ -37,7 +37,7 @@ async fn mistakes_in_a_text_are_told_with_their_lines_and_change_nothing() {
     let put = |file: &str, text: &str| house.put("/api/v1/workflows", json!({ "file": file, "text": text }));
     let wrong = put("n.wf", "workflow n(x) {\n  return y +\n}").await;
     assert_eq!(wrong.refused(422), "validation_error");
-    assert!(wrong.body["message"].as_str().unwrap().contains('2'), "{wrong:?}");
+    assert!(wrong.body["message"].as_str().unwrap().contains("n.wf:3"), "{wrong:?}");
     assert_eq!(put("n.flow.yaml", "flow: [").await.refused(422), "validation_error");
     for file in ["n", "", "n.txt", "../n.wf", "a\u{0}.wf", "a\nb.wf", ".flow.yaml.exe"] {
         assert_eq!(put(file, "return 1").await.refused(400), "validation_error", "{file:?}");
@@ -57,7 +57,7 @@ async fn a_flow_goes_on_without_a_node_that_an_operator_skips() {
     house.until_status("a", "waiting").await;
     house.post("/api/v1/runs/a/retry", json!({ "node": "ok" })).await.ok();
     house.until("/api/v1/runs/a", |view| view["awaiting"][0]["key"] == "ok#2").await;
-    house.post("/api/v1/runs/a/skip", json!({ "node": "ok", "reason": "everybody is away" })).await.ok();
+    house.post("/api/v1/runs/a/skip", json!({ "node": "ok#2", "reason": "everybody is away" })).await.ok();
     assert_eq!(house.result("a").await["output"], true);
     let refused = house.post("/api/v1/runs/a/skip", json!({ "node": "ok" })).await;
     assert!(refused.status.is_client_error(), "{refused:?}");
