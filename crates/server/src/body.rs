@@ -71,11 +71,13 @@ pub(crate) async fn read(mut body: Body) -> ApiResult<Bytes> {
             let frame = frame.map_err(|_| ApiError::invalid("the body of the request was cut off"))?;
             let Ok(data) = frame.into_data() else { continue };
             came += data.len();
-            match came {
-                ..=BODY_BYTES_MAX => bytes.extend_from_slice(&data),
-                // The rest is not kept. It is read for a while, because whoever still sends does not hear the answer.
-                ..=SPILLED_BYTES_MAX => bytes.clear(),
-                _ => break,
+            if came <= BODY_BYTES_MAX {
+                bytes.extend_from_slice(&data);
+            } else if came <= SPILLED_BYTES_MAX {
+                // It is not kept, but read for a while: whoever still sends does not hear the answer.
+                bytes.clear();
+            } else {
+                break;
             }
         }
         if came > BODY_BYTES_MAX {

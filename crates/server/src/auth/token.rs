@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_token_that_cannot_be_read_leaves_the_others_as_they_were() {
         let NewToken { text, token } = drawn();
-        let tokens = Tokens::new(&[token.clone()]).unwrap();
+        let tokens = Tokens::new(std::slice::from_ref(&token)).unwrap();
         for wrong in [
             Token { hash: "sha256:00".to_owned(), ..token.clone() },
             Token { expires: "soon".to_owned(), ..token.clone() },

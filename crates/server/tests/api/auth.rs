@@ -39,7 +39,7 @@ async fn a_token_says_who_one_is_and_is_worth_nothing_once_it_is_gone() {
     let ann = token("ann", "shop", &[Scope::Read, Scope::Start]);
     let tokens = Arc::new(Tokens::new(std::slice::from_ref(&ann.token)).unwrap());
     let options = Options { access: Access::Tokens(Arc::clone(&tokens)), metrics: false, ..Options::default() };
-    let house = House::with(options).await.as_one(&ann.text);
+    let house = House::with(options).await.showing(&ann.text);
     let me = house.get("/api/v1/whoami").await.ok();
     assert_eq!(me, json!({ "name": "ann", "namespace": "shop", "scopes": ["read", "start"] }));
     tokens.replace(&[]).unwrap();
@@ -54,7 +54,7 @@ async fn who_did_what_is_written_down_and_nothing_secret_is() {
     let ann = token("ann", "shop", &[Scope::Admin]);
     let access = Access::Tokens(Arc::new(Tokens::new(std::slice::from_ref(&ann.token)).unwrap()));
     let options = Options { access, audit: Some(path.clone()), metrics: false, ..Options::default() };
-    let house = House::with(options).await.as_one(&ann.text);
+    let house = House::with(options).await.showing(&ann.text);
     house.script("n.wf", "workflow n(x) { return x }").await;
     house.start(json!({ "workflow": "n", "id": "a", "input": "canary-input" })).await;
     house.result("a").await;

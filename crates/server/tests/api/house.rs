@@ -13,7 +13,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) address: String,
-    pub(crate) folder: tempfile::TempDir,
+    /// Where its database is, as long as it is there.
+    _folder: tempfile::TempDir,
     pub(crate) client: Client,
     token: Option<String>,
     stop: Option<oneshot::Sender<()>>,
@@ -77,7 +78,7 @@ impl House {
         let all: Vec<_> = tokens.iter().chain([&admin]).map(|new| new.token.clone()).collect();
         let access = Access::Tokens(Arc::new(Tokens::new(&all).unwrap()));
         let house = House::with(Options { access, metrics: false, ..Options::default() }).await;
-        house.as_one(&admin.text)
+        house.showing(&admin.text)
     }
 
     pub(crate) async fn on(engine: Engine, options: Options, folder: tempfile::TempDir) -> House {
@@ -88,10 +89,10 @@ impl House {
             let _ = stopped.await;
         }));
         let (stop, served) = (Some(stop), Some(served));
-        House { engine, address, folder, client: client(), token: None, stop, served }
+        House { engine, address, _folder: folder, client: client(), token: None, stop, served }
     }
 
-    pub(crate) fn as_one(mut self, token: &str) -> House {
+    pub(crate) fn showing(mut self, token: &str) -> House {
         self.token = Some(token.to_owned());
         self
     }
