@@ -8,6 +8,7 @@ use outlast_core::commit::Commit;
 use outlast_core::event::Event;
 use outlast_core::id::{ClaimId, Generation, Index, LeaseId, RunKey};
 use outlast_core::time::Timestamp;
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, broadcast, oneshot};
 
 use crate::drive::Lifecycle;
@@ -44,6 +45,8 @@ pub(crate) struct Board {
     tasks_cancelled: AtomicBool,
     /// Wakes the worker's loop.
     worker: Notify,
+    /// Wakes workers elsewhere, who wait here for something to do.
+    elsewhere: Notify,
     /// Wakes the node's loop.
     node: Notify,
     /// Says whether the node's loop can be woken; nobody says otherwise if there is none.
@@ -180,6 +183,7 @@ impl Board {
     pub(crate) fn somebody_has_tasks(&self) {
         if self.host.as_ref().is_none_or(|host| host.hears()) {
             self.worker.notify_one();
+            self.elsewhere.notify_waiters();
         }
     }
 
@@ -215,6 +219,11 @@ impl Board {
 
     pub(crate) async fn tasks_noticed(&self) {
         self.worker.notified().await;
+    }
+
+    /// Completes when there may be something to do for a worker elsewhere, from the moment at which it is enabled.
+    pub(crate) fn tasks_elsewhere(&self) -> Notified<'_> {
+        self.elsewhere.notified()
     }
 
     /// A run is no longer driven here.

@@ -1,6 +1,8 @@
 //! What programs outside of workflows do with runs: start them, wait for them, tell them things.
 
+mod approvals;
 mod attach;
+mod definitions;
 mod drive_once;
 mod enqueue;
 mod error;
@@ -8,6 +10,7 @@ mod explain;
 mod fork;
 mod list;
 mod measure;
+mod namespace;
 #[cfg(feature = "flow")]
 mod nodes;
 mod pauses;
@@ -21,7 +24,9 @@ mod tell;
 mod watch;
 mod workers;
 
-pub use attach::Attached;
+pub use approvals::{ApprovalPage, OpenApproval};
+pub use attach::{Attached, Observed};
+pub use definitions::WorkflowVersion;
 pub use drive_once::Driven;
 pub use enqueue::Enqueue;
 pub use error::EngineError;
@@ -63,11 +68,11 @@ impl Engine {
 
     /// How many runs stand where.
     pub async fn count(&self) -> Result<Vec<(Status, u64)>, EngineError> {
-        Ok(self.inner.store()?.count(self.inner.namespace.clone()).await?)
+        Ok(self.inner.store()?.count(self.namespace.clone()).await?)
     }
 
     fn key(&self, id: &str) -> Result<RunKey, InvalidId> {
-        Ok(RunKey::new(self.inner.namespace.clone(), RunId::new(id)?))
+        Ok(RunKey::new(self.namespace.clone(), RunId::new(id)?))
     }
 }
 

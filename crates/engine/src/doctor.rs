@@ -158,9 +158,9 @@ impl Doctor {
     }
 
     async fn visit(self) -> Result<Diagnosis, EngineError> {
-        let (store, inner) = (self.engine.inner.store()?, &self.engine.inner);
+        let store = self.engine.inner.store()?;
         let status = vec![Status::Queued, Status::Running, Status::Waiting];
-        let mut filter = Filter { status, limit: LIST_PAGE_MAX, ..Filter::all(inner.namespace.clone()) };
+        let mut filter = Filter { status, limit: LIST_PAGE_MAX, ..Filter::all(self.engine.namespace.clone()) };
         let mut diagnosis = Diagnosis::default();
         loop {
             let page = store.list(filter.clone()).await?;

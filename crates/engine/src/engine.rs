@@ -351,6 +351,7 @@ async fn launch(
     }
     let first_claim = AtomicU64::new(u64::try_from(host.random() >> 66).unwrap_or(0) | (1 << 62));
     Ok(Engine {
+        namespace: options.namespace,
         inner: Arc::new(Inner {
             open: RwLock::new(Some(Open { store, node: Arc::new(node) })),
             time,
@@ -360,7 +361,6 @@ async fn launch(
             drivers,
             schedules,
             secret,
-            namespace: options.namespace,
             limits: options.limits,
             runs_max: options.runs_max,
             poll: options.poll,
@@ -395,6 +395,8 @@ async fn listen(mut hints: watch::Receiver<u64>, board: Weak<Board>, mut stage: 
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
+    /// Whose runs this client sees.
+    pub(crate) namespace: Namespace,
 }
 
 pub(crate) struct Inner {
@@ -407,7 +409,6 @@ pub(crate) struct Inner {
     pub(crate) drivers: Drivers,
     pub(crate) schedules: Arc<Changes>,
     pub(crate) secret: Arc<Secret>,
-    pub(crate) namespace: Namespace,
     pub(crate) limits: Limits,
     pub(crate) runs_max: usize,
     pub(crate) poll: Duration,

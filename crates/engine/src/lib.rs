@@ -36,10 +36,10 @@ pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replaye
 #[cfg(feature = "flow")]
 pub use client::Intervene;
 pub use client::{
-    Attached, ClaimRequest, Decide, Driven, Ended, EngineError, Enqueue, Explanation, Fork, Forked, List, Measured,
-    NewSchedule, Pauses, PendingApproval, PendingWait, Reissued, Resume, ResumeItem, ResumePage, RunHandle,
-    ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell, Triggered, Unread, Waiting, WaitsFor,
-    Watched, WorkerInfo,
+    ApprovalPage, Attached, ClaimRequest, Decide, Driven, Ended, EngineError, Enqueue, Explanation, Fork, Forked, List,
+    Measured, NewSchedule, Observed, OpenApproval, Pauses, PendingApproval, PendingWait, Reissued, Resume, ResumeItem,
+    ResumePage, RunHandle, ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell, Triggered, Unread,
+    Waiting, WaitsFor, Watched, WorkerInfo, WorkflowVersion,
 };
 pub use code::*;
 pub use doctor::{Ailment, Diagnosis, Doctor, Finding};
@@ -50,14 +50,14 @@ pub use meters::describe_metrics;
 pub use outlast_core::commit::{Bound, Rate, Status};
 pub use outlast_core::event::{ClosePolicy, Event};
 pub use outlast_core::failure::Failure;
-pub use outlast_core::id::{QueueName, TaskId, TaskName};
+pub use outlast_core::id::{Namespace, QueueName, TaskId, TaskName};
 pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
 #[cfg(feature = "flow")]
 pub use outlast_flow::{ContainerFrame, Flow, NodeStatus, Picture, Position, render};
 pub use outlast_store::{
-    Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, TaskDetail, TaskExtended, TaskPage,
-    TaskState, TaskView,
+    Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, StoreError, TaskDetail,
+    TaskExtended, TaskPage, TaskState, TaskView, Trouble,
 };
 pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
 pub use schedule::{Firing, FiringOutcome, Overlap, SCHEDULE_ATTRIBUTE};

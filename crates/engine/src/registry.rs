@@ -11,7 +11,7 @@ use outlast_core::program::Program;
 use outlast_store::Serves;
 use tokio::runtime::Handle;
 
-use crate::client::EngineError;
+use crate::client::{EngineError, WorkflowVersion};
 use crate::code::{Registered, RunInfo};
 use crate::drive::{Identity, Settings, Transactions};
 
@@ -142,6 +142,28 @@ impl Registry {
         if current.0 <= revision {
             *current = (revision, version.clone());
         }
+    }
+
+    /// The versions of the workflows that are code here, of this one or of all.
+    pub(crate) fn code(&self, workflow: Option<&WorkflowName>) -> Vec<WorkflowVersion> {
+        let workflows = self.read();
+        let named = workflows.iter().filter(|(name, _)| workflow.is_none_or(|asked| asked == *name));
+        let of_one = |(name, known): (&WorkflowName, &Known)| {
+            let newest = known.code.clone();
+            let versions = known.versions.keys().filter(|_| newest.is_some()).cloned();
+            let (name, newest) = (name.clone(), newest.clone());
+            versions
+                .map(|version| WorkflowVersion {
+                    workflow: name.clone(),
+                    current: newest.as_ref() == Some(&version),
+                    version,
+                    style: "code",
+                    file: None,
+                    defined_at: None,
+                })
+                .collect::<Vec<_>>()
+        };
+        named.flat_map(of_one).collect()
     }
 
     /// Whether the workflow is known here at all.

@@ -155,7 +155,7 @@ impl Engine {
     pub(crate) async fn define(&self, text: Text) -> Result<Vec<String>, EngineError> {
         let inner = &self.inner;
         let store = inner.store()?;
-        text.define(&*store, &inner.namespace, &inner.registry).await?;
+        text.define(&*store, &self.namespace, &inner.registry).await?;
         // At once, so that nobody parks what begins with it.
         inner.node()?.announce().await;
         Ok(text.workflows.iter().map(ToString::to_string).collect())

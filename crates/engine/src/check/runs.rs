@@ -87,6 +87,6 @@ impl Engine {
         let (store, inner) = (self.inner.store()?, &self.inner);
         let secret = Secret::new(store.secret().await?);
         let checker = Checker::new(Arc::clone(&inner.registry), inner.limits.clone(), Some(secret));
-        checker.check_live(&*store, inner.namespace.clone()).await
+        checker.check_live(&*store, self.namespace.clone()).await
     }
 }

@@ -8,6 +8,8 @@ use futures_util::future::{Either, select};
 use outlast_core::commit::Status;
 use outlast_core::event::Event;
 use outlast_core::id::{Generation, Index, RunKey};
+use outlast_core::record::Record;
+use outlast_core::time::Timestamp;
 use outlast_store::{Excerpt, LIST_PAGE_MAX, Load, LoadFrom, RunView};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
@@ -16,12 +18,43 @@ use super::EngineError;
 use crate::board::Told;
 use crate::engine::Engine;
 
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// In which generation's journal.
+    pub generation: u64,
+    /// Its place there; none for what is only told, which is not kept.
+    pub index: Option<u64>,
+    /// When it happened; none for what is only told.
+    pub at: Option<Timestamp>,
+    /// What happened.
+    pub event: Event,
+}
+
+impl Observed {
+    pub(super) fn read(
+        run: &RunKey,
+        generation: Generation,
+        index: Index,
+        record: &Record,
+    ) -> Result<Self, EngineError> {
+        let event = Event::decode(record).map_err(|error| EngineError::Codec(format!("{run}: {error}")))?;
+        Ok(Observed { generation: generation.0, index: Some(index.0), at: Some(record.at), event })
+    }
+
+    fn told(generation: Generation, event: Event) -> Observed {
+        Observed { generation: generation.0, index: None, at: None, event }
+    }
+}
+
 /// A run that is being watched. It is only read: watching never drives it, and anybody may watch at any time.
 pub struct Attached {
     engine: Engine,
     run: RunKey,
     stage: Stage,
-    told: VecDeque<Event>,
+    told: VecDeque<Observed>,
+    /// Where to begin; with its start if nobody says otherwise.
+    from: Option<(Generation, Index)>,
     /// What was only emitted, and where it belongs.
     emitted: VecDeque<(Generation, Index, Event)>,
     to_pause: bool,
@@ -40,6 +73,7 @@ impl Attached {
             run,
             stage: Stage::Beginning,
             told: VecDeque::new(),
+            from: None,
             emitted: VecDeque::new(),
             to_pause: false,
         }
@@ -52,8 +86,20 @@ impl Attached {
         self
     }
 
+    /// Begins behind an event that was seen before, instead of with the run's start: by its generation and index.
+    #[must_use]
+    pub fn after(mut self, generation: u64, index: u64) -> Attached {
+        self.from = Some((Generation(generation), Index(index).next()));
+        self
+    }
+
     /// The next event; none when the run has ended, or rests because it is paused or parked.
     pub async fn next(&mut self) -> Result<Option<Event>, EngineError> {
+        Ok(self.observe().await?.map(|observed| observed.event))
+    }
+
+    /// The same, with its place in the journal and its time.
+    pub async fn observe(&mut self) -> Result<Option<Observed>, EngineError> {
         loop {
             if let Some(event) = self.told.pop_front() {
                 return Ok(Some(event));
@@ -85,12 +131,21 @@ impl Attached {
         // Before the journal is read, so that nothing between the two is missed.
         let live = self.engine.inner.board.observe(&self.run);
         let view = self.view().await?;
+        if let Some((generation, next)) = self.from {
+            if (generation, next) > (view.generation, view.next) {
+                let message = format!("{} has no event before {next} of generation {generation} yet", self.run);
+                return Err(EngineError::Invalid(message));
+            }
+            self.stage = Stage::Watching { generation, next, live };
+            return Ok(());
+        }
         let load = Load { run: self.run.clone(), from: LoadFrom::Index(view.next) };
         let input = match self.engine.inner.store()?.load(vec![load]).await.pop() {
             Some(loaded) => loaded?.input,
             None => bytes::Bytes::new(),
         };
-        self.told.push_back(Event::RunStarted { workflow: view.workflow, version: view.version, input });
+        let started = Event::RunStarted { workflow: view.workflow, version: view.version, input };
+        self.told.push_back(Observed::told(view.generation, started));
         self.stage = Stage::Watching { generation: view.generation, next: Index(0), live };
         Ok(())
     }
@@ -103,6 +158,8 @@ impl Attached {
         let view = self.view().await?;
         let excerpt = Excerpt { run: self.run.clone(), generation: Some(generation), from, limit: LIST_PAGE_MAX };
         let mut records = self.engine.inner.store()?.excerpt(excerpt).await?;
+        // Whoever begins behind the end of an earlier generation goes on with the next one.
+        let ended = records.is_empty() && view.generation > generation;
         // What a commit emits is told before its events are. Asked after they were read: a commit is on its way before it is
         // applied, so whatever was read and is not on its way any more has been published, and its emits are here.
         let under_way = self.engine.inner.board.under_way(&self.run);
@@ -112,14 +169,13 @@ impl Attached {
         let mut at = from;
         for record in &records {
             self.tell_emitted(generation, at);
-            let event = Event::decode(record);
-            self.told.push_back(event.map_err(|error| EngineError::Codec(format!("{}: {error}", self.run)))?);
+            self.told.push_back(Observed::read(&self.run, generation, at, record)?);
             at = at.next();
         }
-        let continued = matches!(self.told.back(), Some(Event::RunContinued { .. }));
+        let continued = self.told.back().is_some_and(|last| matches!(last.event, Event::RunContinued { .. }));
         self.tell_emitted(generation, at);
-        self.go_on(if continued { (generation.next(), Index(0)) } else { (generation, at) });
-        if !records.is_empty() || !self.told.is_empty() {
+        self.go_on(if continued || ended { (generation.next(), Index(0)) } else { (generation, at) });
+        if ended || !records.is_empty() || !self.told.is_empty() {
             return Ok(());
         }
         let waits = self.to_pause && view.status == Status::Waiting && !view.ready && view.owner.is_none();
@@ -170,7 +226,7 @@ impl Attached {
         while let Some((of, before, _)) = self.emitted.front()
             && (*of, *before) <= (generation, at)
         {
-            self.told.extend(self.emitted.pop_front().map(|(.., event)| event));
+            self.told.extend(self.emitted.pop_front().map(|(of, _, event)| Observed::told(of, event)));
         }
     }
 }

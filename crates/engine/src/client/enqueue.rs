@@ -43,7 +43,7 @@ impl Engine {
     /// The item `builtin.resume_workflow`, queued by hand: the run looks again at what it waits for.
     async fn resume_run(&self, args: &[u8], id: Option<String>) -> Result<TaskId, EngineError> {
         let inner = &self.inner;
-        let run = RunKey::new(inner.namespace.clone(), resume::run_of(args)?);
+        let run = RunKey::new(self.namespace.clone(), resume::run_of(args)?);
         let id = TaskId::new(id.unwrap_or_else(|| uuid::Uuid::from_u128(inner.time.host().random()).to_string()))?;
         let (mut wait, mut tries) = (AGAIN_FIRST, 1);
         loop {
@@ -151,7 +151,7 @@ impl Enqueue {
             meta: Some(TaskPolicy::new(retry, timeout, heartbeat).encode()),
         };
         let id = task.id.clone();
-        let task = StandaloneTask { namespace: inner.namespace.clone(), task };
+        let task = StandaloneTask { namespace: engine.namespace.clone(), task };
         let (mut wait, mut tries) = (AGAIN_FIRST, 1);
         loop {
             match inner.store()?.enqueue(vec![task.clone()]).await.pop() {

@@ -106,7 +106,7 @@ impl Fork<'_> {
             Some(id) => RunId::new(id)?,
             None => start::fresh_id(inner.time.now(), inner.time.host().random())?,
         };
-        let run = RunKey::new(inner.namespace.clone(), id);
+        let run = RunKey::new(engine.namespace.clone(), id);
         let view = self.handle.view().await?;
         let loaded = self.load(&view).await?;
         let token = |key: &Key| (inner.settings.token)(&run, Generation(0), key);
@@ -125,7 +125,9 @@ impl Fork<'_> {
         })?;
         let dues: Vec<Timestamp> = timers.iter().map(|timer| timer.due).collect();
         let input = self.input.unwrap_or(Ok(loaded.input))?;
-        let attributes = self.handle.attributes().await?;
+        let attributes = self.handle.attributes().await?.into_iter();
+        let attributes = attributes.map(|(name, value)| Ok((AttributeName::new(name)?, value)));
+        let attributes = attributes.collect::<Result<_, EngineError>>()?;
         // Before the run begins, so that its end is not missed.
         let end = inner.board.await_end(&run);
         let owner = inner.new_owner(&view.workflow, &view.version)?;
@@ -184,11 +186,6 @@ impl RunHandle {
             return Ok(());
         }
         Err(StoreError::Exists { run: self.run.clone(), what: "history" }.into())
-    }
-
-    async fn attributes(&self) -> Result<Vec<(AttributeName, String)>, EngineError> {
-        let found = self.engine.inner.store()?.attributes(self.run.clone()).await?;
-        found.into_iter().map(|(name, value)| Ok((AttributeName::new(name)?, value))).collect()
     }
 }
 

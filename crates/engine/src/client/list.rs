@@ -32,7 +32,7 @@ impl Engine {
     /// # }
     /// ```
     pub fn list(&self) -> List<'_> {
-        List { engine: self, filter: Ok(Filter::all(self.inner.namespace.clone())) }
+        List { engine: self, filter: Ok(Filter::all(self.namespace.clone())) }
     }
 }
 

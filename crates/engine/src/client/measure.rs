@@ -34,9 +34,8 @@ impl Engine {
     /// ```
     pub async fn measure(&self) -> Result<Measured, EngineError> {
         let store = self.inner.store()?;
-        let measured =
-            Measured { depths: store.depths().await?, runs: store.count(self.inner.namespace.clone()).await? };
-        meters::measured(&self.inner.namespace, &measured, &self.inner.gauged);
+        let measured = Measured { depths: store.depths().await?, runs: store.count(self.namespace.clone()).await? };
+        meters::measured(&self.namespace, &measured, &self.inner.gauged);
         Ok(measured)
     }
 }

@@ -4,10 +4,11 @@
 //! the attempt may take, nor longer than its handler may be silent; when it lapses, the attempt is over, and whoever claims from the queue
 //! next decides by the task's policy what becomes of the task. That decision is the same as for handlers in this process.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use outlast_core::commit::{Delivery, TaskOutcome};
 use outlast_core::failure::Failure;
 use outlast_core::id::{ClaimId, QueueName, RunId, TaskId, TaskName, WorkerId};
@@ -26,6 +27,9 @@ use crate::worker::{About, Begun, Judge, TaskPolicy, Ticket, begin, idempotency_
 const LEASES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
 /// How often what came of an attempt is told to a store that does not answer.
 const TRIES_MAX: u32 = 8;
+
+/// How soon a worker that waits looks again at the earliest, unless it is woken.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A request for tasks to do. See [`Engine::claim_tasks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,10 +126,10 @@ impl Engine {
             tasks_max: request.limit as u64,
             lease_ms: None,
         };
-        let claim = claim_of(inner, request)?;
+        let claim = claim_of(self, request)?;
         let (worker, lease) = (claim.worker.clone(), claim.lease);
         let store = inner.store()?;
-        let (now, who) = (inner.time.host().elapsed(), (&inner.namespace, &worker));
+        let (now, who) = (inner.time.host().elapsed(), (&self.namespace, &worker));
         inner.seen.note(&*store, now, lease, who, Some(about)).await;
         let asked = inner.time.asked();
         let claimed = store.claim_tasks(claim).await?;
@@ -149,6 +153,34 @@ impl Engine {
             expect(inner, until);
         }
         Ok(offers)
+    }
+
+    /// As [`Engine::claim_tasks`]; if there is nothing to do it waits for something, until `over` completes. No claim is given up
+    /// in the middle: what was claimed is returned.
+    pub async fn claim_tasks_until(
+        &self,
+        request: ClaimRequest,
+        over: impl Future<Output = ()>,
+    ) -> Result<Vec<TaskOffer>, EngineError> {
+        let inner = &self.inner;
+        let mut over = pin!(over);
+        loop {
+            // Before it is looked, so that nothing that comes meanwhile is missed.
+            let mut noticed = pin!(inner.board.tasks_elsewhere());
+            noticed.as_mut().enable();
+            let offers = self.claim_tasks(request.clone()).await?;
+            if !offers.is_empty() {
+                return Ok(offers);
+            }
+            let host = inner.time.host();
+            let due = inner.board.task_due_at().map(|due| inner.time.instant(due));
+            let look = host.elapsed() + inner.poll;
+            // One that is due is found at the earliest a little later: whoever is nearer may have taken it.
+            let look = due.map_or(look, |due| look.min(due.max(host.elapsed() + LOOK_AGAIN)));
+            if let Either::Left(_) = select(over.as_mut(), select(noticed, host.sleep_until(look))).await {
+                return Ok(Vec::new());
+            }
+        }
     }
 
     /// A sign of life, with something to be shown while the task runs if there is something. It says how long the task stays
@@ -214,7 +246,7 @@ impl Engine {
 
     fn ticket(&self, token: &str) -> Result<Ticket, EngineError> {
         let ticket = Ticket::open(&self.inner.secret, token);
-        ticket.filter(|ticket| ticket.namespace == self.inner.namespace).ok_or_else(|| {
+        ticket.filter(|ticket| ticket.namespace == self.namespace).ok_or_else(|| {
             EngineError::Invalid(
                 "this is no token of a task of this namespace; show the one that came with it".to_owned(),
             )
@@ -222,7 +254,7 @@ impl Engine {
     }
 }
 
-fn claim_of(inner: &Inner, request: ClaimRequest) -> Result<ClaimTasks, EngineError> {
+fn claim_of(engine: &Engine, request: ClaimRequest) -> Result<ClaimTasks, EngineError> {
     let ClaimRequest { worker, id, queues, names, host: _, limit, lease } = request;
     if names.is_empty() || queues.is_empty() {
         let message = "a worker must say which tasks it can do, and from which queues";
@@ -234,7 +266,7 @@ fn claim_of(inner: &Inner, request: ClaimRequest) -> Result<ClaimTasks, EngineEr
     Ok(ClaimTasks {
         worker: WorkerId::new(worker)?,
         id: ClaimId(id),
-        namespace: Some(inner.namespace.clone()),
+        namespace: Some(engine.namespace.clone()),
         queues: queues.into_iter().map(QueueName::new).collect::<Result<_, _>>()?,
         names: names.into_iter().map(TaskName::new).collect::<Result<_, _>>()?,
         lease: lease.clamp(LEASES.0, LEASES.1),

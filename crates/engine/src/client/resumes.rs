@@ -64,7 +64,7 @@ impl Engine {
     /// ```
     pub async fn resumes(&self, after: Option<RunId>) -> Result<ResumePage, EngineError> {
         let store = self.inner.store()?;
-        let mut runs = store.resumes(self.inner.namespace.clone(), after, LIST_PAGE_MAX + 1).await?;
+        let mut runs = store.resumes(self.namespace.clone(), after, LIST_PAGE_MAX + 1).await?;
         let more = runs.len() > LIST_PAGE_MAX;
         runs.truncate(LIST_PAGE_MAX);
         let next = runs.last().filter(|_| more).map(|resume| resume.run.clone());

@@ -11,7 +11,7 @@ use outlast_store::{Awaited, Excerpt, LIST_PAGE_MAX, Load, LoadFrom, RunView, St
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use super::{Attached, EngineError, Watched};
+use super::{Attached, EngineError, Observed, Watched};
 use crate::board::EndOfRun;
 use crate::drive::OperationInfo;
 use crate::driver::{Command, Inspected, Terminate, Terminated};
@@ -170,6 +170,38 @@ impl RunHandle {
             Some(Err(StoreError::Corrupt { .. })) | None => Ok(Vec::new()),
             Some(loaded) => Ok(loaded?.inbox),
         }
+    }
+
+    /// A part of the journal: the events from an index on, at most so many (1000 at the most), of a generation or the current one.
+    /// Empty behind its end.
+    pub async fn journal_page(
+        &self,
+        generation: Option<u64>,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Observed>, EngineError> {
+        let generation = match generation {
+            Some(generation) => Generation(generation),
+            None => self.view().await?.generation,
+        };
+        let excerpt = Excerpt { run: self.run.clone(), generation: Some(generation), from: Index(from), limit };
+        let records = self.engine.inner.store()?.excerpt(excerpt).await?;
+        let observed = |(place, record)| Observed::read(&self.run, generation, Index(from + place), record);
+        (0..).zip(&records).map(observed).collect()
+    }
+
+    /// What the current generation of the run began with, as JSON.
+    pub async fn input(&self) -> Result<bytes::Bytes, EngineError> {
+        let load = Load { run: self.run.clone(), from: LoadFrom::Index(self.view().await?.next) };
+        match self.engine.inner.store()?.load(vec![load]).await.pop() {
+            Some(loaded) => Ok(loaded?.input),
+            None => Err(StoreError::NotFound(self.run.clone()).into()),
+        }
+    }
+
+    /// Its search attributes.
+    pub async fn attributes(&self) -> Result<Vec<(String, String)>, EngineError> {
+        Ok(self.engine.inner.store()?.attributes(self.run.clone()).await?)
     }
 
     /// What the run waits for: timers, signals, approvals, callbacks, tasks and children.

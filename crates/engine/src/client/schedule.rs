@@ -72,7 +72,7 @@ impl Engine {
 
     /// The schedules of this engine's namespace, by id.
     pub async fn schedules(&self) -> Result<Vec<ScheduleView>, EngineError> {
-        let found = self.inner.store()?.schedules(self.inner.namespace.clone(), None).await?;
+        let found = self.inner.store()?.schedules(self.namespace.clone(), None).await?;
         found.iter().map(ScheduleView::of).collect()
     }
 
@@ -227,14 +227,14 @@ impl NewSchedule<'_> {
         let version = version.map(Version::new).transpose()?;
         match &version {
             Some(version) => inner.registry.check(&name, version)?,
-            None if inner.registry.newest(&inner.namespace, &name).is_none() => {
+            None if inner.registry.newest(&engine.namespace, &name).is_none() => {
                 return Err(EngineError::UnknownWorkflow(workflow));
             }
             None => {}
         }
         let schedule = ScheduleId::new(&id)?;
         let spec = draft.spec(&id, name, version, &input?)?;
-        Ok(Plan::new(inner.namespace.clone(), schedule, spec)?)
+        Ok(Plan::new(engine.namespace.clone(), schedule, spec)?)
     }
 }
 

@@ -86,11 +86,11 @@ impl<'e> Start<'e> {
                 version
             }
             None => {
-                if inner.registry.newest(&inner.namespace, &workflow).is_none() {
+                if inner.registry.newest(&self.engine.namespace, &workflow).is_none() {
                     // Another node may have been given its text.
                     inner.registry.learn(&*inner.store()?).await?;
                 }
-                let newest = inner.registry.newest(&inner.namespace, &workflow);
+                let newest = inner.registry.newest(&self.engine.namespace, &workflow);
                 newest.ok_or(EngineError::UnknownWorkflow(self.workflow))?
             }
         };
@@ -98,7 +98,7 @@ impl<'e> Start<'e> {
             Some(id) => RunId::new(id)?,
             None => fresh_id(inner.time.now(), inner.time.host().random())?,
         };
-        let run = RunKey::new(inner.namespace.clone(), id);
+        let run = RunKey::new(self.engine.namespace.clone(), id);
         let mut new = NewRun::new(run.clone(), workflow, version, self.input?);
         new.signals = self.signals.into_iter().collect::<Result<_, _>>()?;
         for (name, value) in self.attributes {

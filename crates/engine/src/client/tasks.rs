@@ -34,12 +34,12 @@ impl Engine {
     /// # }
     /// ```
     pub fn tasks(&self) -> Tasks<'_> {
-        Tasks { engine: self, filter: Ok(TaskFilter::all(self.inner.namespace.clone())) }
+        Tasks { engine: self, filter: Ok(TaskFilter::all(self.namespace.clone())) }
     }
 
     /// One task, with what its handler gets and the last error.
     pub async fn task(&self, id: &str) -> Result<TaskDetail, EngineError> {
-        Ok(self.inner.store()?.task(self.inner.namespace.clone(), TaskId::new(id)?).await?)
+        Ok(self.inner.store()?.task(self.namespace.clone(), TaskId::new(id)?).await?)
     }
 
     /// Queues a task anew that failed for good, with all its attempts. Nobody waits for it any more: if it belonged to a run, that
@@ -72,7 +72,7 @@ impl Engine {
         let (mut wait, mut tries) = (AGAIN_FIRST, 1);
         loop {
             let store = inner.store()?;
-            match ask(&*store, inner.namespace.clone(), task.clone()).await {
+            match ask(&*store, self.namespace.clone(), task.clone()).await {
                 Err(error) if error.is_retryable() && tries < TRIES_MAX => {
                     tries += 1;
                     pause(&inner.time, &mut wait).await;

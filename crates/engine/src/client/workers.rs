@@ -51,7 +51,7 @@ impl Engine {
     /// ```
     pub async fn workers(&self) -> Result<Vec<WorkerInfo>, EngineError> {
         let store = self.inner.store()?;
-        let (views, leases) = (store.workers(self.inner.namespace.clone()).await?, store.leases().await?);
+        let (views, leases) = (store.workers(self.namespace.clone()).await?, store.leases().await?);
         Ok(views.into_iter().map(|view| info(view, &leases)).collect())
     }
 }

@@ -3,6 +3,7 @@
 mod answers;
 mod between;
 mod check;
+mod clients;
 mod codes;
 mod control;
 mod coordinator;

@@ -226,7 +226,7 @@ impl ScheduleHandle {
         let inner = &self.engine.inner;
         let mut delay = AGAIN_FIRST;
         for tries in 1.. {
-            match inner.store()?.remove_schedule(inner.namespace.clone(), self.id.clone()).await {
+            match inner.store()?.remove_schedule(self.engine.namespace.clone(), self.id.clone()).await {
                 Err(error) if error.is_retryable() && tries < TRIES_MAX => pause(&inner.time, &mut delay).await,
                 // A try whose reply was lost may have removed it.
                 removed => return Ok(removed? || tries > 1),
@@ -237,12 +237,12 @@ impl ScheduleHandle {
 
     async fn stored(&self) -> Result<Schedule, EngineError> {
         let inner = &self.engine.inner;
-        let found = inner.store()?.schedules(inner.namespace.clone(), Some(self.id.clone())).await?.pop();
+        let found = inner.store()?.schedules(self.engine.namespace.clone(), Some(self.id.clone())).await?.pop();
         found.ok_or_else(|| EngineError::UnknownSchedule(self.id.to_string()))
     }
 
     fn run_key(&self, run: &RunId) -> RunKey {
-        RunKey::new(self.engine.inner.namespace.clone(), run.clone())
+        RunKey::new(self.engine.namespace.clone(), run.clone())
     }
 
     /// Changes how far the schedule is, and starts a run with that if there is one to start. `decide` says nothing if nothing

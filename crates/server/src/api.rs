@@ -1,0 +1,101 @@
+//! The API, one file per noun.
+
+mod approvals;
+mod callbacks;
+mod control;
+mod convert;
+mod events;
+mod health;
+mod runs;
+mod schedules;
+mod tasks;
+mod work;
+mod workflows;
+
+use utoipa::OpenApi;
+use utoipa_axum::routes;
+
+use crate::auth::{Needs, Scope};
+use crate::dto::ErrorBody;
+use crate::hooks;
+use crate::table::Table;
+
+/// What the document says about the whole.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Outlast",
+        description = "Workflows that outlast crashes, deploys and months. A request carries a token \
+                       (`Authorization: Bearer …`), which decides the namespace. Writes take an `Idempotency-Key`."
+    ),
+    components(schemas(ErrorBody))
+)]
+pub(crate) struct Document;
+
+const NOTHING: Needs = Needs::Nothing;
+const READ: Needs = Needs::Scope(Scope::Read);
+const START: Needs = Needs::Scope(Scope::Start);
+const SIGNAL: Needs = Needs::Scope(Scope::Signal);
+const APPROVE: Needs = Needs::Scope(Scope::Approve);
+const WORKER: Needs = Needs::Scope(Scope::Worker);
+const ADMIN: Needs = Needs::Scope(Scope::Admin);
+
+/// Every route there is, and what it needs.
+pub(crate) fn table() -> Table {
+    Table::default()
+        .add(NOTHING, routes!(health::page))
+        .add(NOTHING, routes!(health::healthz))
+        .add(NOTHING, routes!(health::readyz))
+        .add(ADMIN, routes!(health::metrics))
+        .add(NOTHING, routes!(health::openapi))
+        .add(READ, routes!(health::whoami))
+        .add(ADMIN, routes!(health::doctor))
+        .add(READ, routes!(workflows::list))
+        .add(ADMIN, routes!(workflows::put))
+        .add(READ, routes!(workflows::get))
+        .add(READ, routes!(workflows::versions))
+        .add(READ, routes!(workflows::version))
+        .add(START, routes!(runs::start))
+        .add(READ, routes!(runs::list))
+        .add(READ, routes!(runs::get))
+        .add(ADMIN, routes!(runs::delete))
+        .add(READ, routes!(runs::result))
+        .add(READ, routes!(runs::explain))
+        .add(READ, routes!(runs::operations))
+        .add(READ, routes!(events::page))
+        .add(READ, routes!(events::stream))
+        .add(SIGNAL, routes!(control::signal))
+        .add(ADMIN, routes!(control::pause))
+        .add(ADMIN, routes!(control::resume))
+        .add(ADMIN, routes!(control::cancel))
+        .add(ADMIN, routes!(control::terminate))
+        .add(ADMIN, routes!(control::unpark))
+        .add(ADMIN, routes!(control::fork))
+        .add(ADMIN, routes!(control::retry))
+        .add(ADMIN, routes!(control::skip))
+        .add(READ, routes!(approvals::list))
+        .add(APPROVE, routes!(approvals::decide))
+        .add(NOTHING, routes!(callbacks::resolve))
+        .add(NOTHING, routes!(callbacks::fail))
+        .add(NOTHING, routes!(callbacks::heartbeat))
+        .add(READ, routes!(schedules::list))
+        .add(ADMIN, routes!(schedules::put))
+        .add(READ, routes!(schedules::get))
+        .add(ADMIN, routes!(schedules::remove))
+        .add(ADMIN, routes!(schedules::pause))
+        .add(ADMIN, routes!(schedules::resume))
+        .add(ADMIN, routes!(schedules::trigger))
+        .add(ADMIN, routes!(schedules::backfill))
+        .add(READ, routes!(tasks::list))
+        .add(START, routes!(tasks::enqueue))
+        .add(READ, routes!(tasks::get))
+        .add(ADMIN, routes!(tasks::retry))
+        .add(ADMIN, routes!(tasks::discard))
+        .add(READ, routes!(work::list))
+        .add(WORKER, routes!(work::claim))
+        .add(WORKER, routes!(work::heartbeat))
+        .add(WORKER, routes!(work::complete))
+        .add(WORKER, routes!(work::fail))
+        .add(WORKER, routes!(work::give_back))
+        .add(NOTHING, routes!(hooks::receive))
+}

@@ -1,0 +1,100 @@
+//! Whether the server is well, and who asks.
+
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::Json;
+use crate::dto::{DoctorFinding, DoctorReport, DoctorRequest, Health, Ready, WhoAmI};
+use crate::error::{ApiError, ApiResult};
+
+/// How long the store may take to answer before the server is not ready.
+const STORE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// A page with the version and where to go on.
+#[utoipa::path(get, path = "/", responses((status = 200, content_type = "text/html", body = String)))]
+pub(super) async fn page() -> Response {
+    let page = concat!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Outlast</title>\n",
+        "<h1>Outlast ",
+        env!("CARGO_PKG_VERSION"),
+        "</h1>\n<p>This server is up. <a href=\"/healthz\">Health</a>, <a href=\"/readyz\">readiness</a>, ",
+        "<a href=\"/metrics\">metrics</a>.</p>\n<p>The API is under <code>/api/v1</code>; ",
+        "<a href=\"/openapi.json\">openapi.json</a> describes it.</p>\n</html>\n"
+    );
+    let policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
+}
+
+/// Whether the process lives.
+#[utoipa::path(get, path = "/healthz", responses((status = 200, body = Health)))]
+pub(super) async fn healthz() -> Answer<Health> {
+    Answer(Health { status: "ok".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() })
+}
+
+/// Whether the server can work: its store answers, and it is not shutting down.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    responses((status = 200, body = Ready), (status = 503, description = "It cannot.", body = Ready))
+)]
+pub(super) async fn readyz(State(app): State<App>) -> (StatusCode, Answer<Ready>) {
+    let say = |code, status: &str| (code, Answer(Ready { status: status.to_owned() }));
+    if app.is_draining() {
+        return say(StatusCode::SERVICE_UNAVAILABLE, "draining");
+    }
+    match tokio::time::timeout(STORE_TIME_MAX, app.engine().ping()).await {
+        Ok(Ok(())) => say(StatusCode::OK, "ready"),
+        Ok(Err(_)) | Err(_) => say(StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+    }
+}
+
+/// What there is and what happened, for Prometheus.
+#[utoipa::path(get, path = "/metrics", responses((status = 200, content_type = "text/plain", body = String)))]
+pub(super) async fn metrics(State(app): State<App>, caller: Caller) -> ApiResult<Response> {
+    let Some(handle) = app.metrics() else {
+        return Err(ApiError::not_found("this server keeps no metrics"));
+    };
+    caller.engine.measure().await?;
+    handle.run_upkeep();
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], handle.render()).into_response())
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", responses((status = 200, body = serde_json::Value)))]
+pub(super) async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], crate::openapi()).into_response()
+}
+
+/// Whose token this is, and what it may do.
+#[utoipa::path(get, path = "/api/v1/whoami", responses((status = 200, body = WhoAmI)))]
+pub(super) async fn whoami(caller: Caller) -> Answer<WhoAmI> {
+    Answer(WhoAmI {
+        name: caller.name.to_string(),
+        namespace: caller.engine.namespace().to_string(),
+        scopes: caller.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
+    })
+}
+
+/// Looks for runs that nothing would ever move again; repairs what their journals prove, if that is asked for.
+#[utoipa::path(post, path = "/api/v1/doctor", request_body = DoctorRequest, responses((status = 200, body = DoctorReport)))]
+pub(super) async fn doctor(caller: Caller, Json(request): Json<DoctorRequest>) -> ApiResult<Answer<DoctorReport>> {
+    let doctor = caller.engine.doctor();
+    let diagnosis = if request.repair { doctor.repair().await? } else { doctor.await? };
+    let findings = diagnosis.findings.iter().map(|finding| DoctorFinding {
+        run: finding.run.id.to_string(),
+        ailment: finding.ailment.to_string(),
+        repaired: finding.repaired,
+        refused: finding.refused.clone(),
+    });
+    Ok(Answer(DoctorReport {
+        runs: diagnosis.runs as u64,
+        healthy: diagnosis.is_healthy(),
+        findings: findings.collect(),
+    }))
+}

@@ -1,0 +1,135 @@
+//! What all routes of a server share.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use metrics_exporter_prometheus::PrometheusHandle;
+use outlast::{Engine, EngineError};
+use tokio::sync::watch;
+
+use crate::audit::{Act, Audit};
+use crate::auth::Access;
+use crate::hooks::Hooks;
+
+/// How many may watch one run at once.
+const SUBSCRIBERS_PER_RUN_MAX: usize = 64;
+
+/// What all routes share. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    access: Access,
+    /// The engine as the clients of each namespace see it.
+    engines: Mutex<BTreeMap<String, Engine>>,
+    audit: Option<Audit>,
+    hooks: Hooks,
+    metrics: Option<PrometheusHandle>,
+    subscribers: Mutex<BTreeMap<String, usize>>,
+    draining: watch::Sender<bool>,
+}
+
+impl App {
+    pub(crate) fn new(
+        engine: Engine,
+        access: Access,
+        audit: Option<Audit>,
+        hooks: Hooks,
+        metrics: Option<PrometheusHandle>,
+    ) -> App {
+        App(Arc::new(Inner {
+            engine,
+            access,
+            engines: Mutex::default(),
+            audit,
+            hooks,
+            metrics,
+            subscribers: Mutex::default(),
+            draining: watch::Sender::new(false),
+        }))
+    }
+
+    /// The engine, for what is nobody's: health, time. Handlers that are about runs use their caller's.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.0.hooks
+    }
+
+    pub(crate) fn metrics(&self) -> Option<&PrometheusHandle> {
+        self.0.metrics.as_ref()
+    }
+
+    /// The engine as the clients of a namespace see it.
+    pub(crate) async fn engine_of(&self, namespace: &str) -> Result<Engine, EngineError> {
+        let known = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
+        if let Some(engine) = known {
+            return Ok(engine);
+        }
+        let engine = self.0.engine.in_namespace(namespace).await?;
+        let mut engines = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        engines.insert(namespace.to_owned(), engine.clone());
+        Ok(engine)
+    }
+
+    /// Writes down what somebody did.
+    pub(crate) async fn audit(&self, act: Act, status: StatusCode) -> io::Result<()> {
+        tracing::info!(who = %act.who, namespace = %act.namespace, action = act.action, status = status.as_u16());
+        let Some(audit) = &self.0.audit else { return Ok(()) };
+        let written = audit.append(act, status, self.0.engine.now());
+        written.inspect_err(|error| tracing::error!(%error, "the audit log cannot be written"))
+    }
+
+    /// Room for one more who watches a run; none if there are too many. Dropping it gives the place back.
+    pub(crate) fn subscribe(&self, run: &str) -> Option<Subscription> {
+        let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = subscribers.entry(run.to_owned()).or_default();
+        if *count >= SUBSCRIBERS_PER_RUN_MAX {
+            return None;
+        }
+        *count += 1;
+        Some(Subscription { app: self.clone(), run: run.to_owned() })
+    }
+
+    /// From now on nothing new begins, and what waits for something comes to an end.
+    pub(crate) fn drain(&self) {
+        self.0.draining.send_replace(true);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.0.draining.borrow()
+    }
+
+    /// Waits until the server is to stop.
+    pub(crate) async fn drained(&self) {
+        let mut draining = self.0.draining.subscribe();
+        let _ = draining.wait_for(|draining| *draining).await;
+    }
+}
+
+/// The place of somebody who watches a run.
+pub(crate) struct Subscription {
+    app: App,
+    run: String,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut subscribers = self.app.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = subscribers.get_mut(&self.run) {
+            *count -= 1;
+            if *count == 0 {
+                subscribers.remove(&self.run);
+            }
+        }
+    }
+}

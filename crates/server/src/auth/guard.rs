@@ -1,0 +1,160 @@
+//! What stands before every route that needs somebody.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use outlast::Engine;
+
+use super::{Access, Scope};
+use crate::app::App;
+use crate::audit::Act;
+use crate::error::{ApiError, ApiResult};
+
+/// What a route needs. Every entry of the table says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// A token with this scope.
+    Scope(Scope),
+    /// Nothing: it says nothing about runs, or the request carries a secret of its own.
+    Nothing,
+}
+
+impl Needs {
+    pub(crate) fn scope(self) -> Option<Scope> {
+        match self {
+            Needs::Scope(scope) => Some(scope),
+            Needs::Nothing => None,
+        }
+    }
+}
+
+/// Who asks, and the engine as they may see it. A handler gets to runs in no other way.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) engine: Engine,
+    pub(crate) name: Arc<str>,
+    pub(crate) scopes: Arc<[Scope]>,
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> ApiResult<Self> {
+        // Only the guard puts it there.
+        parts.extensions.get::<Caller>().cloned().ok_or_else(ApiError::internal)
+    }
+}
+
+/// Lets those through who may.
+pub(crate) async fn guard(State((app, scope)): State<(App, Scope)>, mut request: Request, next: Next) -> Response {
+    let caller = match admit(&app, scope, request.headers()).await {
+        Ok(caller) => caller,
+        Err(refused) => return refused.into_response(),
+    };
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let act = (!reads).then(|| Act {
+        who: Arc::clone(&caller.name),
+        namespace: caller.engine.namespace().clone(),
+        action: format!("{} {}", request.method(), matched(&request)),
+        target: request.uri().path().to_owned(),
+    });
+    request.extensions_mut().insert(caller);
+    let response = next.run(request).await;
+    let Some(act) = act else { return response };
+    match app.audit(act, response.status()).await {
+        Ok(()) => response,
+        Err(_) => ApiError::internal().into_response(),
+    }
+}
+
+fn matched(request: &Request) -> &str {
+    request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str)
+}
+
+async fn admit(app: &App, scope: Scope, headers: &HeaderMap) -> ApiResult<Caller> {
+    match app.access() {
+        Access::Open => {
+            from_here(headers)?;
+            let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
+            Ok(Caller { engine: app.engine().clone(), name, scopes })
+        }
+        Access::Tokens(tokens) => {
+            let shown = bearer(headers).ok_or_else(unknown)?;
+            let known = tokens.find(shown, app.engine().now()).ok_or_else(unknown)?;
+            let token = &known.token;
+            if !token.scopes.iter().any(|own| own.covers(scope)) {
+                let message = format!("the token {:?} has no scope `{scope}`", token.name);
+                let hint = format!("use a token with the scope `{scope}` or `admin`");
+                return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint));
+            }
+            let engine = app.engine_of(&token.namespace).await?;
+            Ok(Caller { engine, name: token.name.as_str().into(), scopes: token.scopes.as_slice().into() })
+        }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn unknown() -> ApiError {
+    ApiError::new(
+        StatusCode::UNAUTHORIZED,
+        "unauthenticated",
+        "no valid token was shown",
+        "send `Authorization: Bearer …` with a token that has not expired",
+    )
+}
+
+/// Without tokens a web page could have its visitor's browser talk to us: by a name that leads here (then the host is not
+/// ours), or from a foreign origin.
+fn from_here(headers: &HeaderMap) -> ApiResult<()> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    let own = origin.is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
+    if own && is_loopback(host) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "a server without tokens answers only to this machine",
+        "ask it by a loopback address, or give it tokens",
+    ))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_let_in_without_a_token() {
+        let asks = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            origin.map(|origin| headers.insert(header::ORIGIN, origin.parse().unwrap()));
+            from_here(&headers).is_ok()
+        };
+        for host in ["127.0.0.1:7117", "localhost:7117", "[::1]:7117", "127.0.0.1", "LOCALHOST"] {
+            assert!(asks(host, None), "{host}");
+            assert!(asks(host, Some(&format!("http://{host}"))), "{host}");
+            assert!(!asks(host, Some("http://evil.example")), "{host}");
+        }
+        for host in ["evil.example:7117", "127.0.0.1.evil.example", "10.0.0.1:7117", "", "localhost.evil.example"] {
+            assert!(!asks(host, None), "{host}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Running the server.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The process lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+    /// The server's version.
+    pub version: String,
+}
+
+/// Whether the server can work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ready {
+    /// `ready`, `draining` or `unavailable`.
+    pub status: String,
+}
+
+/// Whose token this is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WhoAmI {
+    /// The token's name, which stands beside approvals and in the audit log.
+    pub name: String,
+    /// The namespace it acts in.
+    pub namespace: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+}
+
+/// Asks the doctor to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DoctorRequest {
+    /// Repairs what the journals prove.
+    #[serde(default)]
+    pub repair: bool,
+}
+
+/// What the doctor found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DoctorReport {
+    /// Runs that were looked at.
+    pub runs: u64,
+    /// Whether nothing is wrong, or everything that was wrong has been repaired.
+    pub healthy: bool,
+    /// What is wrong, run by run.
+    pub findings: Vec<DoctorFinding>,
+}
+
+/// Something the doctor found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DoctorFinding {
+    /// Which run.
+    pub run: String,
+    /// What is wrong with it.
+    pub ailment: String,
+    /// Whether it was repaired just now.
+    pub repaired: bool,
+    /// Why it was not, where that was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// A line of the audit log: who did what, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Audited {
+    /// Counts up from 0.
+    pub index: u64,
+    /// When.
+    pub at: String,
+    /// Whose token.
+    pub who: String,
+    /// In which namespace.
+    pub namespace: String,
+    /// The route: `POST /api/v1/runs/{run}/cancel`.
+    pub action: String,
+    /// On what: the path as it was asked for.
+    pub target: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// The hash of the line before: whoever changes or removes a line breaks the chain.
+    pub previous: String,
+}
+
+/// What became of what a webhook said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HookReceived {
+    /// The run that was started or told.
+    pub run: String,
+    /// Whether it is new.
+    pub new: bool,
+    /// `delivered`, `buffered` or `duplicate`.
+    pub outcome: String,
+    /// Where the run stands at its next pause or end, if the webhook waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+}

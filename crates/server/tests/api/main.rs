@@ -1,0 +1,19 @@
+//! The server as its clients see it: real sockets, real SQLite files, and PostgreSQL where it matters.
+#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
+#![expect(clippy::disallowed_methods, reason = "a server runs beside its story, in real time")]
+
+mod approvals;
+mod auth;
+mod document;
+mod events;
+mod hooks;
+mod house;
+mod malformed;
+mod matrix;
+mod operating;
+mod postgres;
+mod runs;
+mod schedules;
+mod serving;
+mod work;
+mod workflows;
