@@ -109,7 +109,7 @@ fn told(global: &Global, told: &Told, what: &str, database: &DatabaseArgs) -> Re
         note(&format!("{} {}: {what}; it is {}", palette.good("✓"), told.run, told.status));
         let is_open = ["queued", "running", "waiting"].contains(&told.status.as_str());
         if is_open && database.get().is_sole() {
-            let (run, flag) = (shell(&told.run), database.flag());
+            let (run, flag) = (shell(&told.root), database.flag());
             note(&format!("  it goes on with: outlast run FILE --id {run}{flag}"));
         }
     }

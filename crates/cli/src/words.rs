@@ -22,10 +22,10 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(jiff::Timestamp::now().as_millisecond())
 }
 
-/// An instant as everybody writes it: `2026-11-17T20:58:09Z`.
+/// An instant as everybody writes it: `2026-11-17T20:58:09.120Z`.
 pub(crate) fn instant(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.as_millis()) {
-        Ok(at) => at.to_string(),
+        Ok(at) => format!("{at:.3}"),
         Err(_) => at.to_string(),
     }
 }

@@ -81,7 +81,7 @@ pub(crate) async fn run(asked: Run, global: &Global) -> Result<Exit> {
     let builder = if database.is_sole() { builder.lease(LEASE) } else { builder };
     let engine = builder.start().await.map_err(|error| refused(error, &database))?;
     let begun = begin::begin(&engine, &asked, begin::Wanted { workflow, version, input }).await;
-    let begun = match begun {
+    let (begun, attached) = match begun {
         Ok(begun) => begun,
         Err(error) => {
             engine.shutdown().await;
@@ -91,7 +91,7 @@ pub(crate) async fn run(asked: Run, global: &Global) -> Result<Exit> {
     if !asked.quiet {
         begin::tell(&engine, &begun).await?;
     }
-    let watcher = Watcher::new(&engine, &begun, Progress::new(screen), known, database.is_sole());
+    let watcher = Watcher::new(&engine, (&begun, attached), Progress::new(screen), known, database.is_sole());
     let outcome = watcher.watch(asked.timeout).await;
     let exit = conclude(&engine, &asked, global.output, &begun, outcome).await;
     if !matches!(exit, Ok(Exit::Interrupted)) {
@@ -121,6 +121,10 @@ pub(crate) fn refused(error: EngineError, database: &Database) -> anyhow::Error 
             Stop::new(Exit::Error, message)
                 .hint("wait for it or stop it; or use another file (--database sqlite:PATH), or PostgreSQL, which many share")
                 .into()
+        }
+        EngineError::Store(StoreError::Corrupt { detail, .. }) => {
+            let message = format!("{database} cannot be read as a database: {detail}");
+            Stop::new(Exit::Error, message).hint("name another one with --database, or restore it from a copy").into()
         }
         _ => anyhow::Error::from(error).context(format!("the database {database} cannot be opened")),
     }

@@ -177,6 +177,9 @@ pub(crate) struct Told {
     pub(crate) outcome: String,
     /// Where the run stands now.
     pub(crate) status: String,
+    /// The run to go on with: itself, or the one that all its parents lead to.
+    #[serde(skip)]
+    pub(crate) root: String,
 }
 
 /// A run that was forked.

@@ -158,7 +158,17 @@ impl Local {
             self.drive(run).await?;
         }
         let status = handle.status().await?.name().to_owned();
-        Ok(Told { run: run.to_owned(), outcome: word(delivered).to_owned(), status })
+        let root = self.root(run).await?;
+        Ok(Told { run: run.to_owned(), outcome: word(delivered).to_owned(), status, root })
+    }
+
+    /// Who started the run, if nobody started that one.
+    async fn root(&self, run: &str) -> Result<String> {
+        let mut root = run.to_owned();
+        while let Some(parent) = self.engine.run(&root)?.view().await?.parent.filter(|parent| !parent.detached) {
+            root = parent.run.to_string();
+        }
+        Ok(root)
     }
 
     /// Lets the run take notice at once, if nobody else has it.

@@ -65,6 +65,11 @@ fn a_command_line_that_makes_no_sense_exits_with_2() {
     }
     place.call(&["rum"]).complains(&["run"]);
     place.call(&["list", "--status", "happy"]).complains(&["completed"]);
+    place.write("a.wf", "return 1");
+    place
+        .call(&["list", "--database", "sqlite:a.wf"])
+        .exits(1)
+        .complains(&["sqlite:a.wf cannot be read as a database"]);
     place.call(&["list", "--database", "shop.db"]).exits(2).complains(&["did you mean sqlite:shop.db?"]);
 }
 

@@ -99,6 +99,22 @@ fn other_files_of_the_folder_are_known_by_name() {
 }
 
 #[test]
+fn whoever_a_child_waits_for_is_named_and_the_parent_goes_on() {
+    let place = Place::new(&[
+        ("parent.wf", "return await Workflow.run(\"kid\")"),
+        ("kid.wf", "return (await Approval.request({ title: \"Kid?\" })).approved"),
+    ]);
+    place
+        .call(&["run", "parent.wf", "--id", "p"])
+        .exits(6)
+        .complains(&["outlast approve p.__child-0 __approve-0", "# Kid?"]);
+    place.call(&["approve", "p.__child-0"]).exits(0).complains(&["outlast run FILE --id p\n"]);
+    let said =
+        place.call(&["run", "parent.wf", "--id", "p"]).exits(0).complains(&["✓ kid › approval \"Kid?\"  approved"]);
+    assert_eq!(said.out, "true\n");
+}
+
+#[test]
 fn a_flow_runs_too() {
     let flow = "flow: sum\nnodes:\n  - id: each\n    type: foreach\n    items: '${input}'\n    as: n\n    body: \
                 [{ id: work, type: task, task: noop, with: '${n}' }]\nresult: '${each.count}'\n";

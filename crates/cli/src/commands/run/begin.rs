@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use anyhow::{Context, Result};
-use outlast::{Engine, EngineError, RunView, Status, StoreError};
+use outlast::{Attached, Engine, EngineError, RunView, Status, StoreError};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -63,7 +63,7 @@ pub(super) fn read_input(asked: Option<&str>) -> Result<Option<Box<RawValue>>> {
 }
 
 /// Starts the run, or finds the one that has the id.
-pub(super) async fn begin(engine: &Engine, asked: &Run, wanted: Wanted) -> Result<Begun> {
+pub(super) async fn begin(engine: &Engine, asked: &Run, wanted: Wanted) -> Result<(Begun, Attached)> {
     let since = Instant::now();
     if let Some(id) = &asked.id
         && let Some(view) = find(engine, id).await?
@@ -71,11 +71,15 @@ pub(super) async fn begin(engine: &Engine, asked: &Run, wanted: Wanted) -> Resul
         go_on(engine, asked, &wanted, &view).await?;
         let is_other_text = view.version.as_str() != wanted.version && !view.status.is_terminal();
         let workflow = wanted.workflow;
-        return Ok(Begun { id: id.clone(), workflow, recorded: view.next.0, is_old: true, is_other_text, since });
+        let begun = Begun { id: id.clone(), workflow, recorded: view.next.0, is_old: true, is_other_text, since };
+        return Ok((begun, engine.run(id)?.attach()));
     }
     let id = asked.id.clone().unwrap_or_else(|| fresh(&wanted.workflow));
+    // Before it begins: what it logs first is told once, to whoever is there.
+    let attached = engine.run(&id)?.attach();
     engine.start(&wanted.workflow, &wanted.input).id(&id).await?;
-    Ok(Begun { id, workflow: wanted.workflow, recorded: 0, is_old: false, is_other_text: false, since })
+    let begun = Begun { id, workflow: wanted.workflow, recorded: 0, is_old: false, is_other_text: false, since };
+    Ok((begun, attached))
 }
 
 /// A name that is short enough to be typed.

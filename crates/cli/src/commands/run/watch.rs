@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll, StreamExt, once};
-use outlast::{Awaited, Engine, EngineError, Event, RunView, Status, TaskState};
+use outlast::{Attached, Awaited, Engine, EngineError, Event, RunView, Status, TaskState};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -56,7 +56,7 @@ pub(super) struct Watcher<'e> {
 impl<'e> Watcher<'e> {
     pub(super) fn new(
         engine: &'e Engine,
-        begun: &Begun,
+        (begun, attached): (&Begun, Attached),
         progress: Progress,
         known: BTreeSet<String>,
         is_sole: bool,
@@ -73,7 +73,7 @@ impl<'e> Watcher<'e> {
             known,
             is_sole,
         };
-        watcher.attach(&begun.id, String::new(), begun.recorded);
+        watcher.listen(attached, &begun.id, String::new(), begun.recorded);
         watcher
     }
 
@@ -81,9 +81,14 @@ impl<'e> Watcher<'e> {
         if self.watched.len() >= WATCHED_MAX || self.watched.contains_key(run) {
             return;
         }
-        let Ok(handle) = self.engine.run(run) else { return };
+        if let Ok(handle) = self.engine.run(run) {
+            self.listen(handle.attach(), run, prefix, recorded);
+        }
+    }
+
+    fn listen(&mut self, attached: Attached, run: &str, prefix: String, recorded: u64) {
         let (name, last) = (run.to_owned(), run.to_owned());
-        let events = handle.attach().into_stream().map(move |event| (name.clone(), Some(event)));
+        let events = attached.into_stream().map(move |event| (name.clone(), Some(event)));
         self.streams.push(events.chain(once(async move { (last, None) })).boxed());
         self.watched.insert(run.to_owned(), (prefix, recorded));
     }
