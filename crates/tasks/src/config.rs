@@ -60,7 +60,8 @@ impl TaskConfig {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Vec<Handler>, ConfigError> {
         let path = path.as_ref();
         let text = fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, error))?;
-        let base = path.parent().unwrap_or(Path::new(""));
+        // A name alone lies here; no program can be started in a folder without a name.
+        let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         TaskConfig::from_toml(&text, base).map_err(|error| error.in_file(path))
     }
 }

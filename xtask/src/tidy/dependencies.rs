@@ -25,7 +25,12 @@ const TABLE: &[Row] = &[
     Row { directory: "crates/sim", package: "outlast-sim", may: &["outlast", "outlast-core", "outlast-store"] },
     Row { directory: "crates/tasks", package: "outlast-tasks", may: &["outlast"] },
     Row { directory: "crates/server", package: "outlast-server", may: &["outlast", "outlast-tasks"] },
-    Row { directory: "crates/cli", package: "outlast-cli", may: &["outlast", "outlast-server"] },
+    Row {
+        directory: "crates/cli",
+        package: "outlast-cli",
+        // `check`, `fmt`, `graph` and `trace` are about texts, and need no engine.
+        may: &["outlast", "outlast-core", "outlast-flow", "outlast-script", "outlast-server", "outlast-tasks"],
+    },
     Row { directory: "xtask", package: "xtask", may: &[] },
 ];
 

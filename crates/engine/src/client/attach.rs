@@ -58,6 +58,9 @@ pub struct Attached {
     /// What was only emitted, and where it belongs.
     emitted: VecDeque<(Generation, Index, Event)>,
     to_pause: bool,
+    /// Heard since this was made, until it is read: nothing that is told after that is missed, not even of a run that is
+    /// started later.
+    heard: Option<broadcast::Receiver<Told>>,
 }
 
 enum Stage {
@@ -68,6 +71,7 @@ enum Stage {
 
 impl Attached {
     pub(super) fn new(engine: &Engine, run: RunKey) -> Attached {
+        let heard = Some(engine.inner.board.observe(&run));
         Attached {
             engine: engine.clone(),
             run,
@@ -76,6 +80,7 @@ impl Attached {
             from: None,
             emitted: VecDeque::new(),
             to_pause: false,
+            heard,
         }
     }
 
@@ -129,7 +134,7 @@ impl Attached {
 
     async fn begin(&mut self) -> Result<(), EngineError> {
         // Before the journal is read, so that nothing between the two is missed.
-        let live = self.engine.inner.board.observe(&self.run);
+        let live = self.heard.take().unwrap_or_else(|| self.engine.inner.board.observe(&self.run));
         let view = self.view().await?;
         if let Some((generation, next)) = self.from {
             if (generation, next) > (view.generation, view.next) {

@@ -210,7 +210,7 @@ impl RunHandle {
     }
 
     /// Watches the run without driving it: `RUN_STARTED`, its journal so far, and then what happens, up to its end or a
-    /// pause.
+    /// pause. What is only emitted is told from this call on: attach before the start to miss nothing.
     pub fn attach(&self) -> Attached {
         Attached::new(&self.engine, self.run.clone())
     }

@@ -38,6 +38,9 @@ fn every_example_is_formatted_and_warns_of_nothing_but_the_seeds_assignment() {
     let mut count = 0;
     for entry in fs::read_dir(directory()).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "wf") {
+            continue;
+        }
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(format(&name, &text).unwrap(), text, "{name} is not formatted");

@@ -1,0 +1,76 @@
+//! `outlast pause`, `resume` and `cancel`.
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+
+use crate::args::Global;
+use crate::commands::told;
+use crate::database::DatabaseArgs;
+use crate::exit::{Exit, Stop};
+use crate::target::{Target, Tell};
+
+/// Let a run start nothing new; what executes ends and is recorded
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    /// The run's id
+    run: String,
+    /// Why
+    #[arg(long, default_value = "paused by hand")]
+    reason: String,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// Let a paused or parked run go on
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The run's id
+    run: String,
+    /// Something to tell it, as JSON: a flow finds it in `messages`
+    #[arg(long, value_name = "JSON")]
+    message: Option<String>,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// Ask a run to stop: its cleanup runs, and its children are asked too
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// The run's id
+    run: String,
+    /// Why
+    #[arg(long, default_value = "cancelled by hand")]
+    reason: String,
+    /// Do not ask it: its cleanup does not run
+    #[arg(long)]
+    now: bool,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+pub(crate) async fn pause(asked: Pause, global: &Global) -> Result<Exit> {
+    let Pause { run, reason, database } = asked;
+    let answer = Target::with(&database, async |target| target.tell(&run, Tell::Pause { reason }).await).await?;
+    told(global, &answer, "it is asked to pause", &database)
+}
+
+pub(crate) async fn resume(asked: Resume, global: &Global) -> Result<Exit> {
+    let Resume { run, message, database } = asked;
+    let message: Option<Value> = match message {
+        Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
+            Stop::new(Exit::Usage, format!("the message is not JSON: {error}"))
+                .hint(format!("a text has quotes: '\"{text}\"'"))
+        })?),
+        None => None,
+    };
+    let answer = Target::with(&database, async |target| target.tell(&run, Tell::Resume { message }).await).await?;
+    told(global, &answer, "it may go on", &database)
+}
+
+pub(crate) async fn cancel(asked: Cancel, global: &Global) -> Result<Exit> {
+    let Cancel { run, reason, now, database } = asked;
+    let tell = if now { Tell::Terminate { reason } } else { Tell::Cancel { reason } };
+    let answer = Target::with(&database, async |target| target.tell(&run, tell).await).await?;
+    told(global, &answer, "it is asked to stop", &database)
+}

@@ -1,0 +1,249 @@
+//! Watching a run and its children until something is to be said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use futures_util::stream::{BoxStream, SelectAll, StreamExt, once};
+use outlast::{Attached, Awaited, Engine, EngineError, Event, RunView, Status, TaskState};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::ask::Questions;
+use super::begin::Begun;
+use crate::progress::{Progress, What};
+
+/// How often it is looked what the journal does not tell: attempts at tasks, and time that passes.
+const LOOK: Duration = Duration::from_millis(200);
+/// How many runs are watched at once. The others go on unseen.
+const WATCHED_MAX: usize = 64;
+/// Longer than anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Why watching is over.
+pub(super) enum Outcome {
+    /// The run ended with this event.
+    Ended(Box<Event>),
+    /// Somebody asked this process to stop.
+    Interrupted,
+    /// The time is up.
+    TimedOut(Status),
+    /// Only people can move it, and nobody can be asked here.
+    Waits(Vec<(String, What)>),
+    /// A task that nobody can do.
+    Nobody(String),
+    /// It is paused or parked.
+    Rests(Box<RunView>),
+}
+
+type Heard = (String, Option<Result<Event, EngineError>>);
+
+/// Watches a run.
+pub(super) struct Watcher<'e> {
+    engine: &'e Engine,
+    run: String,
+    progress: Progress,
+    questions: Questions,
+    streams: SelectAll<BoxStream<'static, Heard>>,
+    /// Of each run that is watched: what stands before what it does, and how many of its events are old.
+    watched: BTreeMap<String, (String, u64)>,
+    /// The tasks that can be done here.
+    known: BTreeSet<String>,
+    /// Nobody else has the database: what cannot be done here is not done at all.
+    is_sole: bool,
+}
+
+impl<'e> Watcher<'e> {
+    pub(super) fn new(
+        engine: &'e Engine,
+        (begun, attached): (&Begun, Attached),
+        progress: Progress,
+        known: BTreeSet<String>,
+        is_sole: bool,
+    ) -> Watcher<'e> {
+        let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        let questions = Questions::new(can_ask);
+        let mut watcher = Watcher {
+            engine,
+            run: begun.id.clone(),
+            progress,
+            questions,
+            streams: SelectAll::new(),
+            watched: BTreeMap::new(),
+            known,
+            is_sole,
+        };
+        watcher.listen(attached, &begun.id, String::new(), begun.recorded);
+        watcher
+    }
+
+    fn attach(&mut self, run: &str, prefix: String, recorded: u64) {
+        if self.watched.len() >= WATCHED_MAX || self.watched.contains_key(run) {
+            return;
+        }
+        if let Ok(handle) = self.engine.run(run) {
+            self.listen(handle.attach(), run, prefix, recorded);
+        }
+    }
+
+    fn listen(&mut self, attached: Attached, run: &str, prefix: String, recorded: u64) {
+        let (name, last) = (run.to_owned(), run.to_owned());
+        let events = attached.into_stream().map(move |event| (name.clone(), Some(event)));
+        self.streams.push(events.chain(once(async move { (last, None) })).boxed());
+        self.watched.insert(run.to_owned(), (prefix, recorded));
+    }
+
+    /// Watches until there is something to say.
+    pub(super) async fn watch(mut self, timeout: Option<Duration>) -> Result<Outcome, EngineError> {
+        let outcome = self.until(timeout).await;
+        self.progress.screen().clear();
+        outcome
+    }
+
+    async fn until(&mut self, timeout: Option<Duration>) -> Result<Outcome, EngineError> {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let deadline = Instant::now() + timeout.unwrap_or(FOR_EVER);
+        let mut interrupts = std::pin::pin!(interrupted());
+        loop {
+            let outcome = tokio::select! {
+                () = &mut interrupts => Some(Outcome::Interrupted),
+                Some((run, heard)) = self.streams.next() => self.heard(&run, heard).await?,
+                answer = self.questions.answer() => {
+                    self.questions.take(self.engine, answer).await?;
+                    None
+                }
+                () = sleep_until(deadline) => Some(Outcome::TimedOut(self.engine.run(&self.run)?.status().await?)),
+                _ = looks.tick() => self.look().await?,
+            };
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+            self.questions.ask(&self.progress);
+        }
+    }
+
+    async fn heard(
+        &mut self,
+        run: &str,
+        heard: Option<Result<Event, EngineError>>,
+    ) -> Result<Option<Outcome>, EngineError> {
+        let is_main = run == self.run;
+        let event = match heard {
+            Some(event) => event?,
+            None if is_main => return Ok(Some(Outcome::Rests(Box::new(self.engine.run(run)?.view().await?)))),
+            None => return Ok(None),
+        };
+        let is_new = self.count(run, &event);
+        let prefix = self.watched.get(run).map(|(prefix, _)| prefix.clone()).unwrap_or_default();
+        if let Event::ChildStarted { child, workflow, .. } = &event {
+            let recorded = if is_new { 0 } else { self.recorded(child.as_str()).await };
+            self.attach(child.as_str(), format!("{prefix}{workflow} › "), recorded);
+        }
+        self.progress.happened(run, &prefix, &event, is_new);
+        self.progress.draw();
+        let is_end = matches!(
+            event,
+            Event::RunFinished { .. }
+                | Event::RunErrored { .. }
+                | Event::RunCancelled { .. }
+                | Event::RunTerminated { .. }
+        );
+        Ok((is_main && is_end).then(|| Outcome::Ended(Box::new(event))))
+    }
+
+    /// Whether an event happened after this process began to look.
+    fn count(&mut self, run: &str, event: &Event) -> bool {
+        let is_recorded = event.kind().class() != outlast_core::event::Class::EmitOnly;
+        match self.watched.get_mut(run) {
+            Some((_, old)) if *old > 0 && is_recorded => {
+                *old -= 1;
+                false
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    async fn recorded(&self, run: &str) -> u64 {
+        let Ok(handle) = self.engine.run(run) else { return 0 };
+        handle.view().await.map_or(0, |view| view.next.0)
+    }
+
+    /// Looks at what the journal does not tell.
+    async fn look(&mut self) -> Result<Option<Outcome>, EngineError> {
+        self.progress.draw();
+        if self.progress.has_tasks() {
+            return self.look_at_tasks().await;
+        }
+        if !self.is_sole || self.questions.can_ask() {
+            return Ok(None);
+        }
+        let mut waits = Vec::new();
+        let stuck = only_people(self.engine, &self.run, &mut waits).await?;
+        // What it waits for is shown first: the events may be on their way.
+        let is_shown = |(run, what): &(String, What)| self.progress.open().any(|open| open == (run.as_str(), what));
+        let all_shown = self.watched.len() >= WATCHED_MAX || waits.iter().all(is_shown);
+        Ok((stuck && all_shown && !waits.is_empty()).then_some(Outcome::Waits(waits)))
+    }
+
+    async fn look_at_tasks(&mut self) -> Result<Option<Outcome>, EngineError> {
+        for run in self.watched.keys() {
+            for task in self.engine.tasks().run(run).await?.tasks {
+                if self.is_sole && task.state == TaskState::Ready && !self.known.contains(task.name.as_str()) {
+                    return Ok(Some(Outcome::Nobody(task.name.to_string())));
+                }
+                self.progress.task_stands(&task);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether nothing but people can move a run: nothing executes, no time passes that it waits for. Who is waited for is added.
+async fn only_people(engine: &Engine, run: &str, waits: &mut Vec<(String, What)>) -> Result<bool, EngineError> {
+    let handle = engine.run(run)?;
+    let view = handle.view().await?;
+    if view.status != Status::Waiting || view.ready || view.owner.is_some() {
+        return Ok(false);
+    }
+    for awaited in handle.awaiting().await? {
+        match awaited {
+            Awaited::Wait { answered: false, .. } => {}
+            Awaited::Child { run, .. } => {
+                if !Box::pin(only_people(engine, run.as_str(), waits)).await? {
+                    return Ok(false);
+                }
+            }
+            Awaited::Wait { answered: true, .. } | Awaited::Timer { .. } | Awaited::Task { .. } => return Ok(false),
+        }
+    }
+    let journal = handle.journal().await?;
+    waits.extend(crate::progress::open_questions(run, &journal).into_iter().map(|what| (run.to_owned(), what)));
+    Ok(true)
+}
+
+/// Completes when this process is asked to stop.
+async fn interrupted() {
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signals) => drop(signals.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        asked = tokio::signal::ctrl_c() => {
+            if asked.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+        () = terminated => {}
+    }
+}
+
+/// Stops politely, unless somebody has no patience.
+pub(super) async fn shutdown_or_interrupt(engine: &Engine) {
+    tokio::select! {
+        () = engine.shutdown() => {}
+        () = interrupted() => {}
+    }
+}

@@ -1,0 +1,151 @@
+//! Where runs are kept.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result};
+use outlast::Outlast;
+
+use crate::exit::{Exit, Stop};
+use crate::words::shell;
+
+/// The folder of everything Outlast keeps for the folder it is called in.
+const FOLDER: &str = ".outlast";
+/// The database in it.
+const FILE: &str = ".outlast/outlast.db";
+
+/// Which database.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DatabaseArgs {
+    /// Where runs are kept: `sqlite:PATH` or `postgres://USER@HOST/NAME` [default: sqlite:.outlast/outlast.db]
+    #[arg(long, value_name = "URL", env = "OUTLAST_DATABASE", hide_env_values = true, global = true)]
+    database: Option<Database>,
+}
+
+impl DatabaseArgs {
+    pub(crate) fn get(&self) -> Database {
+        self.database.clone().unwrap_or_else(|| Database::Sqlite(PathBuf::from(FILE)))
+    }
+
+    /// What to add to a command that somebody copies, so that it finds the same database.
+    pub(crate) fn flag(&self) -> String {
+        self.database.as_ref().map_or(String::new(), |database| format!(" --database {}", shell(&database.to_string())))
+    }
+}
+
+/// A database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Database {
+    /// One file, which belongs to one process at a time.
+    Sqlite(PathBuf),
+    /// A server, which any number of processes share.
+    Postgres(String),
+}
+
+impl FromStr for Database {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Database, String> {
+        if let Some(path) = text.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            let missing = || "which file? Write sqlite:PATH, such as sqlite:shop.db".to_owned();
+            return if path.is_empty() { Err(missing()) } else { Ok(Database::Sqlite(PathBuf::from(path))) };
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Database::Postgres(text.to_owned()));
+        }
+        Err(format!("write sqlite:PATH or postgres://USER@HOST/NAME; did you mean sqlite:{text}?"))
+    }
+}
+
+impl fmt::Display for Database {
+    /// Without the password: this is shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Database::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Database::Postgres(url) => f.write_str(&without_password(url)),
+        }
+    }
+}
+
+fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+    match rest.rsplit_once('@') {
+        Some((user, host)) => format!("{scheme}://{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => url.to_owned(),
+    }
+}
+
+impl Database {
+    /// Whether nobody else can have it while this process does.
+    pub(crate) fn is_sole(&self) -> bool {
+        matches!(self, Database::Sqlite(_))
+    }
+
+    /// An engine on it that is still to be started. What is missing is made.
+    pub(crate) fn create(&self) -> Result<Outlast> {
+        if let Database::Sqlite(path) = self {
+            make_folder(path)?;
+        }
+        Ok(self.builder())
+    }
+
+    /// An engine on it that is still to be started. It must be there: nobody looks at runs in a database that is not.
+    pub(crate) fn open(&self) -> Result<Outlast> {
+        match self {
+            Database::Sqlite(path) if !path.exists() => {
+                let message = format!("there is no database {}", path.display());
+                let hint = "`outlast run FILE` makes one; or name another with --database sqlite:PATH";
+                Err(Stop::new(Exit::NotFound, message).hint(hint).into())
+            }
+            Database::Sqlite(_) | Database::Postgres(_) => Ok(self.builder()),
+        }
+    }
+
+    fn builder(&self) -> Outlast {
+        match self {
+            Database::Sqlite(path) => Outlast::sqlite(path),
+            Database::Postgres(url) => Outlast::postgres(url),
+        }
+    }
+}
+
+/// The default folder is made, and kept out of version control. Any other is the caller's.
+fn make_folder(path: &Path) -> Result<()> {
+    if path == Path::new(FILE) && !Path::new(FOLDER).exists() {
+        fs::create_dir_all(FOLDER).with_context(|| format!("the folder {FOLDER} cannot be made here"))?;
+        // Not having it is no reason to stop.
+        let _ = fs::write(Path::new(FOLDER).join(".gitignore"), "*\n");
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            let message = format!("there is no folder {} for the database", folder.display());
+            Err(Stop::new(Exit::NotFound, message)
+                .hint(format!("mkdir -p {}", shell(&folder.to_string_lossy())))
+                .into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_named_by_its_kind() {
+        assert_eq!("sqlite:a/b.db".parse(), Ok(Database::Sqlite(PathBuf::from("a/b.db"))));
+        assert_eq!("sqlite:///tmp/b.db".parse(), Ok(Database::Sqlite(PathBuf::from("/tmp/b.db"))));
+        assert!("shop.db".parse::<Database>().unwrap_err().contains("did you mean sqlite:shop.db?"));
+        assert!("sqlite:".parse::<Database>().unwrap_err().contains("which file?"));
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let database: Database = "postgres://ann:p@ss@db.example/shop".parse().unwrap();
+        assert_eq!(database.to_string(), "postgres://ann@db.example/shop");
+    }
+}
