@@ -73,6 +73,28 @@ fn a_task_that_runs_finishes_and_is_recorded_before_the_pause_begins() {
     });
 }
 
+/// The pause waits for the task: whoever sends a message meanwhile is told that it counts.
+#[test]
+fn a_message_that_comes_before_its_pause_does_is_not_lost() {
+    let text = r#"
+flow: story
+nodes:
+  - { id: a, type: task, task: held, with: 1 }
+  - { id: b, type: script, script: "${messages.length}" }
+"#;
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(5)).await;
+        run.pause("x").await.unwrap();
+        scene.pass(seconds(5)).await;
+        run.resume_with("go").await.unwrap();
+        scene.pass(seconds(5)).await;
+        let late = scene.engine(|engine| engine.task("held", held).flow("story.flow.yaml", text)).await;
+        assert_eq!(run.result::<Value>().await.unwrap(), json!({ "a": 1, "b": 1 }));
+        late.shutdown().await;
+    });
+}
+
 async fn held(_: TaskContext, n: u32) -> outlast::Result<u32> {
     Ok(n)
 }
