@@ -27,6 +27,11 @@ impl Machine {
                 Some(value) => Ok(value),
                 None => Ok(self.bound(object, name)),
             },
+            // As a pattern names it: `{ 0: first }`.
+            Value::List(id) if name.starts_with(|letter: char| letter.is_ascii_digit()) => {
+                let place = name.parse::<usize>().ok().filter(|place| place.to_string() == name);
+                Ok(place.and_then(|place| self.heap.list_of(id).get(place).copied()).unwrap_or(Value::Null))
+            }
             Value::List(id) if name == "length" => Ok(count(self.heap.list_of(id).len())),
             Value::Text(id) if name == "length" => Ok(count(self.heap.text_of(id).chars())),
             Value::Error(id) => self.error_property(id, name),

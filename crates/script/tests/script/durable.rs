@@ -377,7 +377,7 @@ fn the_message_of_a_failure_stays_the_message_through_generations() {
         let failed = Event::ChildFailed { key: key("__child-0"), child, error: failure };
         let mut parent = stage("try { await Workflow.run('child') } catch (e) { log(e.message, e.stack); throw e }");
         parent.feed(failed);
-        assert_eq!(parent.logs, [json!(["no stock", "    at (file) (test.wf:1:7)"])]);
+        assert_eq!(parent.logs, [json!(["no stock", "Error: no stock\n    at (file) (test.wf:1:7)"])]);
         failure = parent.ended().result.unwrap_err();
     }
 }

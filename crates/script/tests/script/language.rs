@@ -73,8 +73,9 @@ fn tasks_are_awaited_wherever_an_expression_may_stand() {
 fn an_error_that_nobody_catches_says_where_it_came_from() {
     let failure = failure("function f() {\n  const x = null\n  return x.y\n}\nreturn f()");
     assert_eq!(failure.code, "type_error");
-    assert!(failure.message.contains("at f (test.wf:3:10)"), "{}", failure.message);
-    assert!(failure.message.contains("| return x.y"), "{}", failure.message);
+    assert_eq!(failure.message.lines().count(), 1, "{failure}");
+    let trace = failure.trace.unwrap();
+    assert!(trace.contains("at f (test.wf:3:10)") && trace.contains("| return x.y"), "{trace}");
 }
 
 #[test]
@@ -107,7 +108,10 @@ fn loops_that_count_mean_the_same_whatever_is_counted_with() {
 
 #[test]
 fn what_goes_wrong_in_the_head_of_a_loop_is_shown_where_it_stands() {
-    let shown = |text: &str| failure(text).message;
+    let shown = |text: &str| {
+        let failure = failure(text);
+        format!("{failure}\n{}", failure.trace.unwrap_or_default())
+    };
     let counted = shown("for (let i = 0;\n  i < 9;\n  i++) i = 'x'");
     assert!(counted.contains("++ and -- takes a number, not a string") && counted.contains("test.wf:3:3"), "{counted}");
     let limit = shown("let n = 3\nfor (let i = 0;\n  i < n;\n  i++) n = null");
