@@ -149,7 +149,8 @@ impl Checker {
             None => (definition.program(about, recording.input.clone()), None, 0),
             Some(snapshot) => {
                 let (kept, state) = unseal(snapshot).map_err(ReplayError::Unsound)?;
-                let program = definition.restore(about, &state).map_err(ReplayError::Unsound)?;
+                let program =
+                    definition.restore(about, recording.input.clone(), &state).map_err(ReplayError::Unsound)?;
                 (program, Some(kept), usize::try_from(snapshot.index.0).unwrap_or(usize::MAX).min(facts))
             }
         };

@@ -60,7 +60,6 @@ pub use outlast_store::{
     TaskExtended, TaskPage, TaskState, TaskView, Trouble,
 };
 pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
-pub use outlast_store::{StoreError, Trouble};
 pub use schedule::{Firing, FiringOutcome, Overlap, SCHEDULE_ATTRIBUTE};
 pub use worker::{Handler, TaskContext};
 

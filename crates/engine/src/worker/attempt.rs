@@ -52,7 +52,8 @@ impl Attempt {
     async fn outcome(&self, handler: &Known) -> TaskOutcome {
         let work =
             std::pin::pin!(guarded("the handler", || handler.call(self.context.clone(), self.task.args.clone())));
-        let stopped = std::pin::pin!(select(std::pin::pin!(self.context.cancelled()), std::pin::pin!(self.lost())));
+        let (cancelled, lost) = (std::pin::pin!(self.context.cancelled()), std::pin::pin!(self.lost()));
+        let stopped = select(cancelled, lost);
         let late = std::pin::pin!(self.late());
         match select(work, select(stopped, late)).await {
             Either::Left((result, _)) => self.judge(result),

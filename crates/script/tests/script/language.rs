@@ -110,7 +110,7 @@ fn loops_that_count_mean_the_same_whatever_is_counted_with() {
 fn what_goes_wrong_in_the_head_of_a_loop_is_shown_where_it_stands() {
     let shown = |text: &str| {
         let failure = failure(text);
-        format!("{failure}\n{}", failure.trace.unwrap_or_default())
+        format!("{failure}\n{}", failure.trace.as_deref().unwrap_or_default())
     };
     let counted = shown("for (let i = 0;\n  i < 9;\n  i++) i = 'x'");
     assert!(counted.contains("++ and -- takes a number, not a string") && counted.contains("test.wf:3:3"), "{counted}");

@@ -99,7 +99,7 @@ impl Judge<'_> {
 
     /// Whether something may fail with this code because of what others do: whatever is open when a run is asked to stop, and
     /// whatever is one too many.
-    fn from_outside(&self, said: &str) -> bool {
+    fn said_by_others(&self, said: &str) -> bool {
         let stopped = said == code::CANCELLED && self.told().cancels > 0;
         stopped || (said == code::LIMIT_EXCEEDED && self.known.pending_max.is_some())
     }

@@ -138,7 +138,7 @@ impl Judge<'_> {
     }
 
     fn what_fails(&self, what: &What, id: &str, said: &str) -> bool {
-        if self.from_outside(said) {
+        if self.said_by_others(said) {
             return true;
         }
         let is_it = |key: &str| List::of(String::new(), &[]).has(id, key);

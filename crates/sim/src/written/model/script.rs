@@ -113,7 +113,7 @@ impl Judge<'_> {
     /// Whether something in it can fail with this code, and nothing catches it.
     pub(super) fn line_fails(&self, line: &Line, at: &str, said: &str) -> bool {
         let waits = !matches!(line, Line::Fail | Line::Seq(_) | Line::Try(_));
-        if waits && self.from_outside(said) {
+        if waits && self.said_by_others(said) {
             return true;
         }
         match line {
