@@ -155,9 +155,11 @@ fn new_wait(key: &Key, kind: WaitKind) -> NewWait {
     NewWait { key: key.clone(), kind, name: None, token: None, heartbeat: None, assignee: None, meta: None }
 }
 
+/// What was recorded of an operation. That a flow's node of the same name began is not: it stays, in its place among the others.
 fn events_of(journal: &Journal, key: &Key) -> Vec<Index> {
+    let about = |event: &Event| event.key() == Some(key) && event.kind().operation().is_some();
     let events = journal.events().iter().enumerate();
-    events.filter(|(_, event)| event.key() == Some(key)).map(|(index, _)| Index(index as u64)).collect()
+    events.filter(|(_, event)| about(event)).map(|(index, _)| Index(index as u64)).collect()
 }
 
 fn load(records: &[Record]) -> Result<Journal, String> {

@@ -178,3 +178,21 @@ result: "${rows.iterations.map(row => row.outputs.cells.iterations.map(cell => c
         assert!(run.fork_at_node("rows/7").await.is_err());
     });
 }
+
+#[test]
+fn a_fork_where_several_nodes_run_asks_for_their_tasks_again() {
+    let text = r#"
+flow: story
+concurrency: 2
+nodes: [{ id: a, type: task, task: echo, with: 1 }, { id: b, type: task, task: echo, with: 2 }]
+"#;
+    tell(text, async |_, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        let expected = run.result::<Value>().await.unwrap();
+        let told = lines(&journal(&engine, "a").await);
+        for at in 1..u64::try_from(told.len()).unwrap() {
+            let fork = engine.run("a").unwrap().fork(at).id(&format!("at-{at}")).await.unwrap();
+            assert_eq!(fork.run.result::<Value>().await.unwrap(), expected, "at {at} of {told:?}");
+        }
+    });
+}
