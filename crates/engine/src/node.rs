@@ -134,6 +134,8 @@ impl Drivers {
 struct Agenda {
     poll: Duration,
     announce: Duration,
+    /// When to look for texts that others put into the store.
+    texts: Duration,
     park: Duration,
     retain: Duration,
     /// However idle, everything is looked after then.
@@ -222,6 +224,7 @@ impl Node {
     fn first_agenda(&self) -> Agenda {
         Agenda {
             poll: self.after(Duration::ZERO),
+            texts: self.after(versions::TEXTS),
             // Soon enough for whoever looks for silence, and not in the way of what is to be driven first.
             announce: self.after(if self.sole { self.version_grace } else { self.poll.min(self.version_grace / 10) }),
             // Not at once: after all nodes were down, those with other versions need time to come up too.

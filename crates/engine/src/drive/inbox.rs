@@ -306,13 +306,11 @@ impl Run {
 
     fn resume_run(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
         self.draft.consumed.push(item);
-        let reason = self.pause_item.as_ref().and_then(|(_, reason)| reason.clone());
+        let pause = self.pause_item.as_ref().map(|(_, reason)| reason.clone());
         self.unpause();
         if !self.journal.is_paused() {
-            if meta.message.is_none() || self.cancel_requested {
-                return Ok(());
-            }
-            // It came before the pause did, or after somebody else's: whoever sent the message was told that it counts.
+            let Some(reason) = pause.filter(|_| meta.message.is_some()) else { return Ok(()) };
+            // It came before the pause did, and whoever sent the message was told that it counts.
             self.append(Event::RunPaused { reason })?;
         }
         self.append(Event::RunResumed { message: meta.message.map(Bytes::from) })

@@ -8,12 +8,20 @@ use super::{Agenda, Node};
 
 /// Announcements within the grace: one or two that fail do no harm.
 const ANNOUNCEMENTS: u32 = 5;
+/// How often it is looked for texts that others put into the store: whoever starts a run of one should not wait for long.
+pub(super) const TEXTS: Duration = Duration::from_secs(5);
 
 impl Node {
     /// Announces what is registered here, and parks what nobody announces, each when it is time.
     pub(super) async fn look_after_versions(&self, now: Duration, agenda: &mut Agenda) {
         // The sole user of a store tells nobody but itself, right before it looks.
         let period = self.version_grace / if self.sole { 1 } else { ANNOUNCEMENTS };
+        if !self.sole && now >= agenda.texts {
+            agenda.texts = self.after(TEXTS);
+            if self.has_new_texts().await {
+                agenda.announce = now;
+            }
+        }
         let parks = now >= agenda.park;
         if !parks && now < agenda.announce {
             return;
@@ -25,6 +33,13 @@ impl Node {
             let more = said && self.park_unserved().await;
             agenda.park = self.after(if more || !said { period.min(self.poll) } else { period });
         }
+    }
+
+    async fn has_new_texts(&self) -> bool {
+        let before = self.registry.seen();
+        // What cannot be read now is read with the next announcement.
+        let read = self.registry.learn(&*self.store).await;
+        read.is_ok() && self.registry.seen() != before
     }
 
     /// Whether it could be said. Texts that came since are said with the rest.

@@ -4,7 +4,7 @@ mod traces;
 
 use bytes::Bytes;
 use outlast_core::commit::{InboxKind, Status};
-use outlast_core::event::Event;
+use outlast_core::event::{Event, Kind};
 use outlast_core::id::RunKey;
 use outlast_core::record::Record;
 use outlast_store::invariants::RunState;
@@ -184,6 +184,13 @@ fn last_word(evidence: &Evidence, ask: &Ask, findings: &mut Findings) {
     }
 }
 
+/// Whether a fork has this event of its source. Those that refer to others by their places are told the new ones.
+fn is_same(of_source: &Record, of_fork: &Record) -> bool {
+    let refers = [Kind::ContainerIterationCompleted, Kind::ContainerChildCompleted].map(Kind::code);
+    let moved = refers.contains(&of_fork.kind) && (of_source.kind, &of_source.key) == (of_fork.kind, &of_fork.key);
+    of_source == of_fork || moved
+}
+
 /// A fork began with what its source had, in the same order.
 fn forked(evidence: &Evidence, (from, at): (&str, u64), to: &str, findings: &mut Findings) {
     let Some(fork) = evidence.shadow_of(to).filter(|_| evidence.state_of(to).is_some()) else {
@@ -197,7 +204,7 @@ fn forked(evidence: &Evidence, (from, at): (&str, u64), to: &str, findings: &mut
     let history: Vec<&Record> = first.records().take(first.history).collect();
     let from_it = source.chapters.iter().any(|chapter| {
         let mut kept = chapter.records().take(usize::try_from(at).unwrap_or(usize::MAX));
-        history.iter().all(|record| kept.any(|kept| kept == *record))
+        history.iter().all(|record| kept.any(|kept| is_same(kept, record)))
     });
     findings.ensure(2, from_it, || format!("{to} does not begin as {from} did up to {at}"));
 }
