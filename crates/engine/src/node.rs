@@ -243,7 +243,7 @@ impl Node {
     /// Waits until there is something to look after; whether somebody gave notice of it.
     async fn wait(&mut self, agenda: &mut Agenda, suspects: Option<Duration>, schedules: &mut Schedules) -> bool {
         let due = self.board.next_due().map(|due| self.time.instant(due));
-        let Agenda { poll, announce, park, retain, thorough: _, set: _, admit } = *agenda;
+        let Agenda { poll, announce, park, retain, thorough: _, set: _, texts: _, admit } = *agenda;
         let running = *self.stage.borrow() == Stage::Running;
         let look_at = running.then(|| schedules.look_at());
         let until = [due, suspects, look_at, admit.filter(|_| running)]
