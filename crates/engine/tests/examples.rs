@@ -231,7 +231,7 @@ fn wf_runs_a_script_and_prints_what_it_returns() {
     let script = "workflow greet(inputs) {\n  await Task.run(\"noop\")\n  await Task.run(\"log\", { message: \"hi\" })\n  \
                   return `Hello, ${inputs.name}!`\n}\n";
     let (code, printed, complained) = wf(&[("greet.wf", script)], &["greet.wf", "--input", r#"{"name":"Ada"}"#]);
-    assert_eq!((code, printed.as_str()), (Some(0), r#"{"output":"Hello, Ada!","status":"completed"}"#), "{complained}");
+    assert_eq!((code, printed.as_str()), (Some(0), r#"{"status":"completed","output":"Hello, Ada!"}"#), "{complained}");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn wf_runs_the_commands_beside_the_script() {
         ("sum.wf", "return (await Task.all([1, 2].map(n => Task.run(\"echo\", n)))).join()"),
     ];
     let (code, printed, complained) = wf(&files, &["sum.wf"]);
-    assert_eq!((code, printed.as_str()), (Some(0), r#"{"output":"1,2","status":"completed"}"#), "{complained}");
+    assert_eq!((code, printed.as_str()), (Some(0), r#"{"status":"completed","output":"1,2"}"#), "{complained}");
 }
 
 #[test]
