@@ -220,10 +220,10 @@ fn a_call_of_a_worker_that_hangs_does_not_cost_it_its_tasks() {
     world.block_on(async {
         let engine = start(&driver, driving).await;
         let run = engine.start("wait", &3_u32).id("a").await.unwrap();
-        start(&first, |engine| engine.handler(slow.handler())).await;
+        let _first = start(&first, |engine| engine.handler(slow.handler())).await;
         world.sleep(seconds(2)).await;
         assert_eq!(slow.begun.count(), 1);
-        start(&second, |engine| engine.handler(slow.handler())).await;
+        let _second = start(&second, |engine| engine.handler(slow.handler())).await;
         // What it asks next, about tasks, is answered after many leases.
         first.faults().plan_next_of("outlook", 0, Fault::Hang { long: seconds(600), applied: true });
         world.sleep(seconds(300)).await;
@@ -259,7 +259,7 @@ fn an_attempt_whose_signs_of_life_do_not_arrive_is_stopped_when_its_lease_ends()
                 std::future::pending::<outlast::Result<u32>>().await
             }
         };
-        start(&first, |engine| engine.task("slow", hang.clone())).await;
+        let _first = start(&first, |engine| engine.task("slow", hang.clone())).await;
         world.sleep(seconds(2)).await;
         first.faults().fail_next("heartbeat", 100, Fault::Hang { long: seconds(600), applied: false });
         assert_eq!(stopped.count(), 0);

@@ -145,7 +145,7 @@ fn a_loop_of_races_leaves_no_timers_and_no_waits_behind() {
         for n in 0..3 {
             // The timer wins one race, and the signal the next one.
             scene.pass(seconds(90)).await;
-            assert_eq!(scene.awaiting("a").await.len(), 1, "one wait, of this race");
+            assert_eq!(scene.awaiting("a").await.len(), 2, "the wait and the timer of this race");
             engine.run("a").unwrap().signal("x", &n, &n.to_string()).await.unwrap();
         }
         let expected = json!(["time", 0, "time", 1, "time", 2]);
