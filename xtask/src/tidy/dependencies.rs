@@ -22,6 +22,7 @@ const TABLE: &[Row] = &[
         package: "outlast",
         may: &["outlast-core", "outlast-script", "outlast-flow", "outlast-store"],
     },
+    Row { directory: "crates/mistakes", package: "outlast-mistakes", may: &["outlast"] },
     Row { directory: "crates/sim", package: "outlast-sim", may: &["outlast", "outlast-core", "outlast-store"] },
     Row { directory: "crates/tasks", package: "outlast-tasks", may: &["outlast"] },
     Row { directory: "crates/server", package: "outlast-server", may: &["outlast", "outlast-tasks"] },

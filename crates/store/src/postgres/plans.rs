@@ -200,6 +200,7 @@ async fn empty_queue(client: &Client, schema: &str) {
     let (holder, connection) = tokio_postgres::connect(&url(), NoTls).await.unwrap();
     #[expect(clippy::disallowed_methods, reason = "the connection of a test")]
     tokio::spawn(connection);
+    // tidy: constant sql
     let hold = format!("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM {schema}.task");
     holder.batch_execute(&hold).await.unwrap();
     client.batch_execute("DELETE FROM task").await.unwrap();
