@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -43,8 +43,14 @@ pub(crate) fn contract(args: &[String]) -> Result<Command> {
 /// Has this program stand before the compiler of our own packages: what they depend on is then built once for all, and the planted
 /// ones have names of their own.
 fn plants(command: &mut Command) -> Result<()> {
-    command.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe()?).env(PLANTS, "1");
+    command.env("RUSTC_WORKSPACE_WRAPPER", in_place(&std::env::current_exe()?)).env(PLANTS, "1");
     Ok(())
+}
+
+/// Where this program is found, also after it was built anew while it runs: then the system calls its file deleted.
+fn in_place(program: &Path) -> PathBuf {
+    let path = program.to_string_lossy();
+    PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(&path))
 }
 
 /// Whether cargo has called this program instead of the compiler.
@@ -99,6 +105,12 @@ mod tests {
         let needs = |args: &[&str]| needs_server(&args.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert!(needs(&["--seeds", "5", "--store", "postgres"]) && needs(&["--planted"]));
         assert!(!needs(&["--store", "sqlite"]) && !needs(&["--case", "postgres"]));
+    }
+
+    #[test]
+    fn a_program_that_was_built_anew_while_it_runs_is_found_in_its_place() {
+        assert_eq!(in_place(Path::new("/a/xtask (deleted)")), Path::new("/a/xtask"));
+        assert_eq!(in_place(Path::new("/a/xtask")), Path::new("/a/xtask"));
     }
 
     #[test]
