@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: the randomised tests with large counts and a fresh seed each round.
 //!
 //! A test takes part by its name or its binary's name: see [`FILTER`]. It reads `OUTLAST_SEED` (u64), `OUTLAST_CASES`
-//! (number of random cases) and may stop after `OUTLAST_SOAK_SECONDS`.
+//! (number of random cases; properties of proptest read `PROPTEST_RNG_SEED`) and may stop after `OUTLAST_SOAK_SECONDS`.
 
 mod totals;
 
@@ -63,6 +63,7 @@ fn round(cluster: &Cluster, totals: &Totals, seed: u64, cases: u64, length: Dura
     let mut command = cargo(&["nextest", "run", "--release", "--workspace", "--all-features", "--locked"]);
     command.args(["--profile", "soak", "--filterset", FILTER]).envs(cluster.variables());
     command.env("OUTLAST_SEED", seed.to_string()).env("OUTLAST_CASES", cases.to_string());
+    command.env("PROPTEST_RNG_SEED", seed.to_string());
     command.env("OUTLAST_SOAK_SECONDS", length.as_secs().max(1).to_string());
     let hint = || format!("repeat this round with `cargo xtask soak --seed {seed} --cases {cases}`");
     let seconds = length.as_secs().max(1).to_string();

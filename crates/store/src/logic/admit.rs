@@ -60,7 +60,8 @@ pub(crate) struct Line {
     pub(crate) held: Vec<HeldRow>,
     /// Whether there may be more behind.
     pub(crate) more: bool,
-    /// Nobody is in it, but somebody who shares the gate stands in another line: its place must not be forgotten.
+    /// Nobody is in it, but somebody who shares the gate stands in another line: its place must not be forgotten. Not
+    /// known of a line that has somebody in it.
     pub(crate) shared: bool,
 }
 
@@ -264,9 +265,10 @@ impl Desk {
             |held: &HeldRow| held.gate.as_deref() == Some(&gate.id.name) && held.key.namespace == gate.id.namespace;
         let waited_for = line.is_some_and(|line| line.left > 0 || line.more) || self.planned.moved.iter().any(moved);
         let more = line.is_some_and(|line| line.more);
-        // Who shares a gate whose line nobody looked at is not known; and some may have got their places just now.
+        // Who else shares a gate is known only if its line was found empty; and some may have got their places just now.
         let shares = |held: &HeldRow| held.first().is_some_and(|first| held.gate_id(first) == gate.id);
-        let shared = line.is_none_or(|line| line.shared) || self.planned.moved.iter().any(shares);
+        let shared =
+            line.is_none_or(|line| line.shared || line.last.is_some()) || self.planned.moved.iter().any(shares);
         if line.is_none() && gate.look_at.is_some_and(|at| at <= now) {
             // It is due and was not looked at.
             return Next::At(gate.look_at);
