@@ -1,0 +1,142 @@
+import { keepPreviousData, queryOptions } from '@tanstack/react-query'
+import { answered, api } from './client'
+import { readMetrics } from './metrics'
+import { rests } from './types'
+
+/** How often what moves is asked for again, while the page is looked at. */
+const LIVE_MS = 2_000
+const CALM_MS = 5_000
+
+export const RUNS_PAGE = 200
+
+export interface RunFilter {
+  status?: string
+  workflow?: string
+  version?: string
+  prefix?: string
+  created_from?: string
+  created_until?: string
+  parent?: string
+  attribute?: string
+}
+
+export const whoami = queryOptions({
+  queryKey: ['whoami'],
+  queryFn: () => answered(api.GET('/api/v1/whoami')),
+  staleTime: 60_000,
+})
+
+export const runsPage = (filter: RunFilter, cursor?: string) =>
+  answered(api.GET('/api/v1/runs', { params: { query: { ...filter, cursor, limit: RUNS_PAGE } } }))
+
+export const runsHead = (filter: RunFilter) =>
+  queryOptions({
+    queryKey: ['runs', 'head', filter],
+    queryFn: () => runsPage(filter),
+    refetchInterval: LIVE_MS,
+    placeholderData: keepPreviousData,
+  })
+
+export const runs = (filter: RunFilter, limit: number) =>
+  queryOptions({
+    queryKey: ['runs', 'some', filter, limit],
+    queryFn: () => answered(api.GET('/api/v1/runs', { params: { query: { ...filter, limit } } })),
+    refetchInterval: CALM_MS,
+    placeholderData: keepPreviousData,
+  })
+
+export const runView = (run: string) =>
+  queryOptions({
+    queryKey: ['run', run, 'view'],
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}', { params: { path: { run } } })),
+    // The stream tells of changes; this finds those that are in no journal, such as a pause that was taken back.
+    refetchInterval: (query) => (query.state.data && rests(query.state.data.summary.status) ? CALM_MS : LIVE_MS),
+  })
+
+export const runExplain = (run: string) =>
+  queryOptions({
+    queryKey: ['run', run, 'explain'],
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}/explain', { params: { path: { run } } })),
+    refetchInterval: (query) => (query.state.data && rests(query.state.data.status) ? CALM_MS : LIVE_MS),
+  })
+
+export const runResult = (run: string) =>
+  queryOptions({
+    queryKey: ['run', run, 'result'],
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}/result', { params: { path: { run } } })),
+  })
+
+export const journalPage = (run: string, generation: number, from: number) =>
+  answered(
+    api.GET('/api/v1/runs/{run}/events', { params: { path: { run }, query: { generation, from, limit: 1000 } } }),
+  )
+
+export const workflows = queryOptions({
+  queryKey: ['workflows'],
+  queryFn: () => answered(api.GET('/api/v1/workflows')),
+  staleTime: 10_000,
+  refetchInterval: 10_000,
+})
+
+export const workflow = (name: string) =>
+  queryOptions({
+    queryKey: ['workflow', name],
+    queryFn: () => answered(api.GET('/api/v1/workflows/{workflow}', { params: { path: { workflow: name } } })),
+  })
+
+export const workflowVersions = (name: string) =>
+  queryOptions({
+    queryKey: ['workflow', name, 'versions'],
+    queryFn: () => answered(api.GET('/api/v1/workflows/{workflow}/versions', { params: { path: { workflow: name } } })),
+    refetchInterval: 10_000,
+  })
+
+export const workflowText = (name: string, version: string) =>
+  queryOptions({
+    queryKey: ['workflow', name, 'text', version],
+    queryFn: () =>
+      answered(
+        api.GET('/api/v1/workflows/{workflow}/versions/{version}', { params: { path: { workflow: name, version } } }),
+      ),
+    staleTime: Infinity,
+    retry: false,
+  })
+
+export const approvals = queryOptions({
+  queryKey: ['approvals'],
+  queryFn: () => answered(api.GET('/api/v1/approvals', { params: { query: { limit: 1000 } } })),
+  refetchInterval: CALM_MS,
+})
+
+export const schedules = queryOptions({
+  queryKey: ['schedules'],
+  queryFn: () => answered(api.GET('/api/v1/schedules')),
+  refetchInterval: CALM_MS,
+})
+
+export const tasks = (state?: string, run?: string) =>
+  queryOptions({
+    queryKey: ['tasks', state, run],
+    queryFn: () => answered(api.GET('/api/v1/tasks', { params: { query: { state, run, limit: 200 } } })),
+    refetchInterval: CALM_MS,
+  })
+
+export const task = (id: string) =>
+  queryOptions({
+    queryKey: ['task', id],
+    queryFn: () => answered(api.GET('/api/v1/tasks/{task}', { params: { path: { task: id } } })),
+  })
+
+export const workers = queryOptions({
+  queryKey: ['workers'],
+  queryFn: () => answered(api.GET('/api/v1/workers')),
+  refetchInterval: CALM_MS,
+})
+
+/** Counts of everything there is. Only an administrator's token may ask. */
+export const metrics = queryOptions({
+  queryKey: ['metrics'],
+  queryFn: async () => readMetrics(await answered(api.GET('/metrics', { parseAs: 'text' }))),
+  refetchInterval: CALM_MS,
+  retry: false,
+})

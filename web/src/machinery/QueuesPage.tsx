@@ -1,0 +1,132 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { ActionDialog } from '../act/ActionDialog'
+import type { Action } from '../act/action'
+import { taskActions } from '../act/taskActions'
+import type { Sample } from '../api/metrics'
+import { metrics, task, tasks } from '../api/queries'
+import type { TaskView } from '../api/types'
+import { useMay } from '../shell/scopes'
+import { Empty, ErrorNote, Loading } from '../ui/Notes'
+import { Status } from '../ui/Status'
+import { Table } from '../ui/Table'
+import { Time } from '../ui/Time'
+import { Value } from '../ui/Value'
+import { plural, visible } from '../ui/text'
+import { length } from '../ui/time'
+
+const STATES = ['ready', 'claimed', 'delayed', 'dead']
+
+/** Queues with their depth, and the tasks in them. */
+export function QueuesPage() {
+  const may = useMay()
+  const samples = useQuery({ ...metrics, enabled: may('admin') })
+  const [state, setState] = useState<string>()
+  const [action, setAction] = useState<Action>()
+  const found = useQuery(tasks(state))
+  const all = found.data?.tasks ?? []
+  return (
+    <>
+      <div className="bar">
+        <h1>Queues</h1>
+      </div>
+      {samples.data && <Depths samples={samples.data} />}
+      <div className="bar">
+        <h2>Tasks</h2>
+        <span className="faint">{found.data && `${plural(all.length, 'task')}${found.data.next ? ' and more' : ''}`}</span>
+      </div>
+      <div className="counts" role="group" aria-label="State">
+        {STATES.map((known) => (
+          <button key={known} type="button" aria-pressed={state === known} onClick={() => setState(state === known ? undefined : known)}>
+            <Status status={known} />
+          </button>
+        ))}
+      </div>
+      <ErrorNote error={found.error} />
+      {found.isPending && !found.error && <Loading />}
+      {found.data && all.length === 0 && <Empty title={state ? `No task is ${state}.` : 'No task is queued. A task is there until it is done; one that failed for good stays, as dead.'} />}
+      {all.length > 0 && (
+        <ul className="cards">
+          {all.map((view) => (
+            <Task key={view.task} view={view} onAct={setAction} />
+          ))}
+        </ul>
+      )}
+      {action && <ActionDialog action={action} onClose={() => setAction(undefined)} />}
+    </>
+  )
+}
+
+function Depths({ samples }: { samples: Sample[] }) {
+  const of = (name: string, queue: string, state?: string) =>
+    samples.find((sample) => sample.name === name && sample.labels.queue === queue && (!state || sample.labels.state === state))?.value
+  const queues = [...new Set(samples.flatMap(({ name, labels }) => (name === 'outlast_queue_tasks' && labels.queue) || []))]
+  const ended = samples.filter(({ name }) => name === 'outlast_tasks_ended_total')
+  if (queues.length === 0) return <Empty title="No queue has a task." />
+  return (
+    <>
+      <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest']}>
+        {queues.map((queue) => (
+          <tr key={queue}>
+            <th scope="row">{queue}</th>
+            {STATES.map((state) => (
+              <td key={state} className="number">
+                {of('outlast_queue_tasks', queue, state) ?? 0}
+              </td>
+            ))}
+            <td>{length((of('outlast_queue_oldest_seconds', queue) ?? 0) * 1_000)}</td>
+          </tr>
+        ))}
+      </Table>
+      <p className="faint">
+        Ended by this server since it started: {ended.map(({ labels, value }) => `${value} ${labels.outcome ?? ''}`).join(', ') || 'none'}.
+      </p>
+    </>
+  )
+}
+
+function Task({ view, onAct }: { view: TaskView; onAct: (action: Action) => void }) {
+  const [open, setOpen] = useState(false)
+  const detail = useQuery({ ...task(view.task), enabled: open })
+  const may = useMay()
+  return (
+    <li className="item">
+      <div className="item-main">
+        <div>
+          <Status status={view.state} /> <strong>{visible(view.name)}</strong>{' '}
+          <span className="faint">
+            in {view.queue}, attempt {view.attempt}
+          </span>
+        </div>
+        <div className="faint wrap">
+          <span className="mono">{visible(view.task)}</span>{' '}
+          {view.run && (
+            <>
+              for{' '}
+              <Link to="/runs/$run" params={{ run: view.run }}>
+                {view.run}
+              </Link>
+            </>
+          )}{' '}
+          {view.worker && `held by ${view.worker}`} {view.died_at && <>failed for good <Time at={view.died_at} /></>}
+          {!view.died_at && view.until && <>until <Time at={view.until} /></>}
+        </div>
+        <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary>What it got, and what it said last</summary>
+          {detail.data && <Value value={detail.data.args} label="arguments" />}
+          {view.note !== undefined && <Value value={view.note} label="last error or progress" />}
+        </details>
+      </div>
+      {may('admin') && view.state === 'dead' && (
+        <div className="actions">
+          {taskActions(view).map((offered) => (
+            <button key={offered.id} type="button" onClick={() => onAct(offered)}>
+              {offered.title} …<span className="hidden"> {view.task}</span>
+            </button>
+          ))}
+        </div>
+      )}
+    </li>
+  )
+}

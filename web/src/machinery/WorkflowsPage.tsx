@@ -1,0 +1,59 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { StartDialog } from '../act/StartDialog'
+import { workflows } from '../api/queries'
+import { useMay } from '../shell/scopes'
+import { Empty, ErrorNote, Loading } from '../ui/Notes'
+import { Table } from '../ui/Table'
+import { Time } from '../ui/Time'
+import { short } from '../ui/text'
+
+export function WorkflowsPage() {
+  const found = useQuery(workflows)
+  const [starts, setStarts] = useState<string>()
+  const may = useMay()
+  const all = found.data?.workflows ?? []
+  return (
+    <>
+      <div className="bar">
+        <h1>Workflows</h1>
+      </div>
+      <ErrorNote error={found.error} />
+      {found.isPending && !found.error && <Loading />}
+      {found.data && all.length === 0 && (
+        <Empty title="There are no workflows. Have the server read a folder of .wf and .flow.yaml files:" command="outlast serve --workflows examples/scripts" />
+      )}
+      {all.length > 0 && (
+        <Table label="Workflows" columns={['Workflow', 'Style', 'File', 'Version', 'Since', '']}>
+          {all.map(({ workflow, style, file, version, defined_at }) => (
+            <tr key={workflow}>
+              <th scope="row">
+                <Link to="/workflows/$workflow" params={{ workflow }}>
+                  {workflow}
+                </Link>
+              </th>
+              <td>{style}</td>
+              <td className="mono">{file ?? '–'}</td>
+              <td className="mono" title={version}>
+                {short(version)}
+              </td>
+              <td>{defined_at ? <Time at={defined_at} /> : '–'}</td>
+              <td className="actions">
+                <Link to="/runs" search={{ workflow }}>
+                  Runs<span className="hidden"> of {workflow}</span>
+                </Link>
+                {may('start') && (
+                  <button type="button" onClick={() => setStarts(workflow)}>
+                    Start …<span className="hidden"> {workflow}</span>
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {starts && <StartDialog chosen={starts} onClose={() => setStarts(undefined)} />}
+    </>
+  )
+}

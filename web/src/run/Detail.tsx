@@ -1,0 +1,69 @@
+import { Link } from '@tanstack/react-router'
+import { Status } from '../ui/Status'
+import { Time } from '../ui/Time'
+import { Value } from '../ui/Value'
+import { visible } from '../ui/text'
+import { length } from '../ui/time'
+import type { Operation } from './operations'
+
+/** Everything about one operation. */
+export function Detail({ operation, onClose }: { operation: Operation; onClose?: () => void }) {
+  const { key, kind, state, start, end, attempts, error, child, deadline } = operation
+  return (
+    <section className="detail" aria-label={`Operation ${key}`}>
+      <div className="bar">
+        <h3 className="mono">
+          <bdi>{visible(key)}</bdi>
+        </h3>
+        <Status status={state} />
+        <span className="spread" />
+        {onClose && (
+          <button type="button" className="quiet" onClick={onClose}>
+            Close
+          </button>
+        )}
+      </div>
+      <p>
+        {kind}, began <Time at={start} />
+        {end !== undefined && `, took ${length(end - start)}`}
+        {attempts > 1 && `, ${attempts} attempts`}
+        {end === undefined && deadline !== undefined && (
+          <>
+            , until <Time at={deadline} />
+          </>
+        )}
+        . Events {operation.events.join(', ')} of the journal.
+      </p>
+      {child && (
+        <p>
+          Child:{' '}
+          <Link to="/runs/$run" params={{ run: child }}>
+            {child}
+          </Link>
+        </p>
+      )}
+      {error && <Failure error={error} />}
+      {operation.input !== undefined && (
+        <>
+          <h4>Given</h4>
+          <Value value={operation.input} label="what it was given" />
+        </>
+      )}
+      {operation.output !== undefined && (
+        <>
+          <h4>Returned</h4>
+          <Value value={operation.output} label="what it returned" />
+        </>
+      )}
+    </section>
+  )
+}
+
+export function Failure({ error }: { error: { code: string; message: string; trace?: string } }) {
+  return (
+    <div className="note note-bad">
+      <strong className="mono">{visible(error.code)}</strong> <bdi className="wrap">{visible(error.message.slice(0, 4_000))}</bdi>
+      {error.trace && <pre className="trace">{visible(error.trace.slice(0, 8_000))}</pre>}
+    </div>
+  )
+}

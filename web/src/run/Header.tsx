@@ -1,0 +1,166 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Fragment, useState } from 'react'
+import { ActionDialog } from '../act/ActionDialog'
+import type { Action } from '../act/action'
+import { decide } from '../act/decide'
+import { runActions } from '../act/runActions'
+import { whoami } from '../api/queries'
+import type { Explained, RunView } from '../api/types'
+import { useMay } from '../shell/scopes'
+import { Status } from '../ui/Status'
+import { Time } from '../ui/Time'
+import { short, shortened, visible } from '../ui/text'
+import { length } from '../ui/time'
+import type { Operation } from './operations'
+import type { Journal } from './useJournal'
+
+interface Props {
+  view: RunView
+  explained?: Explained
+  style?: string
+  operations: Operation[]
+  journal: Journal
+}
+
+const WHERE: Record<Journal['state'], string> = {
+  loading: 'Reading the journal …',
+  live: 'Live',
+  rests: '',
+  lost: 'The connection was lost; trying again …',
+}
+
+/** What it is, why it stands there, and what can be done about it. */
+export function Header({ view, explained, style, operations, journal }: Props) {
+  const { summary } = view
+  return (
+    <header className="run-header">
+      <div className="bar">
+        <h1>
+          <bdi>{visible(summary.run)}</bdi>
+        </h1>
+        <Status status={summary.status} />
+        <span className="faint" role="status">
+          {WHERE[journal.state]}
+        </span>
+      </div>
+      <dl className="facts">
+        <dt>Workflow</dt>
+        <dd>
+          <Link to="/workflows/$workflow" params={{ workflow: summary.workflow }} search={{ version: summary.version }}>
+            {summary.workflow}
+          </Link>{' '}
+          <span className="faint">
+            {style} <span className="mono">{short(summary.version)}</span>
+          </span>
+        </dd>
+        <dt>Created</dt>
+        <dd>
+          <Time at={summary.created_at} />
+        </dd>
+        {summary.finished_at && (
+          <>
+            <dt>Ended</dt>
+            <dd>
+              <Time at={summary.finished_at} />, after {length(Date.parse(summary.finished_at) - Date.parse(summary.created_at))}
+            </dd>
+          </>
+        )}
+        {summary.parent && (
+          <>
+            <dt>Parent</dt>
+            <dd>
+              <Link to="/runs/$run" params={{ run: summary.parent }}>
+                {summary.parent}
+              </Link>
+            </dd>
+          </>
+        )}
+        {summary.generation > 0 && (
+          <>
+            <dt>Generation</dt>
+            <dd>{summary.generation}</dd>
+          </>
+        )}
+        {Object.entries(view.attributes).map(([name, value]) => (
+          <Fragment key={name}>
+            <dt>{visible(name)}</dt>
+            <dd>
+              <bdi>{visible(String(value))}</bdi>
+            </dd>
+          </Fragment>
+        ))}
+      </dl>
+      {explained && <Why explained={explained} note={summary.note ?? undefined} />}
+      <Actions view={view} explained={explained} style={style} operations={operations} />
+    </header>
+  )
+}
+
+function Why({ explained, note }: { explained: Explained; note?: string }) {
+  const [first = '', ...rest] = shortened(explained.text).split('\n')
+  const wakes = explained.operations.flatMap(({ until }) => (until ? [Date.parse(until)] : []))
+  const next = wakes.length > 0 ? Math.min(...wakes) : undefined
+  return (
+    <section className="why" aria-label="Why it stands here">
+      <p>
+        <bdi>{visible(first)}</bdi>
+      </p>
+      {rest.length > 0 && (
+        <ul>
+          {rest.slice(0, 8).map((line) => (
+            <li key={line}>
+              <bdi>{visible(line.replace(/^- /, ''))}</bdi>
+            </li>
+          ))}
+        </ul>
+      )}
+      {rest.length > 8 && <p className="faint">And {rest.length - 8} more, under Operations.</p>}
+      {note && !explained.text.includes(note) && <p>{visible(note)}</p>}
+      {next !== undefined && (
+        <p>
+          It wakes up by itself <strong><Time at={next} /></strong>.
+        </p>
+      )}
+    </section>
+  )
+}
+
+function Actions({ view, explained, style, operations }: Omit<Props, 'journal'>) {
+  const [action, setAction] = useState<Action>()
+  const may = useMay()
+  const namespace = useQuery(whoami).data?.namespace
+  const open = explained?.operations ?? []
+  const names = (waitsFor: string) =>
+    open.flatMap(({ waits_for, name, arrived }) => (waits_for === waitsFor && name && !arrived ? [name] : []))
+  const known = {
+    run: view.summary,
+    style,
+    input: view.input,
+    signals: names('signal'),
+    callbacks: names('callback'),
+    nodes: operations.filter(({ kind }) => kind !== 'iteration').map(({ key }) => key).slice(-200),
+    namespace,
+  }
+  const decisions = names('approval').flatMap((approval) => {
+    const title = operations.find(({ kind, key, name }) => kind === 'approval' && (key === approval || name === approval))?.name
+    const asked = { run: view.summary.run, approval, title: title ?? approval }
+    return [decide(asked, true), decide(asked, false)]
+  })
+  const all = [...decisions, ...runActions(known)].filter(({ scope }) => may(scope))
+  return (
+    <div className="actions" role="group" aria-label="Actions">
+      {all.map((offered, index) => (
+        <button
+          key={`${offered.id}-${index}`}
+          type="button"
+          className={offered.id === 'approve' ? 'primary' : undefined}
+          onClick={() => setAction(offered)}
+        >
+          {offered.title} …
+        </button>
+      ))}
+      {action && <ActionDialog action={action} onClose={() => setAction(undefined)} />}
+    </div>
+  )
+}

@@ -1,0 +1,58 @@
+import { useState } from 'react'
+import type { ExplainedOperation } from '../api/types'
+import { Empty } from '../ui/Notes'
+import { Time } from '../ui/Time'
+import { plural, visible } from '../ui/text'
+import { length } from '../ui/time'
+import { Detail } from './Detail'
+import { Sign, titleOf } from './Timeline'
+import type { Operation } from './operations'
+
+const PAGE = 200
+
+/** The operations as a tree, with where in the source they were asked for, as far as they are open. */
+export function OperationsTab({ operations, open }: { operations: Operation[]; open: ExplainedOperation[] }) {
+  const [shown, setShown] = useState(PAGE)
+  const [onlyOpen, setOnlyOpen] = useState(false)
+  const told = new Map(open.map((operation) => [operation.key, operation]))
+  const rows = onlyOpen ? operations.filter(({ end }) => end === undefined) : operations
+  return (
+    <>
+      <label className="check">
+        <input type="checkbox" checked={onlyOpen} onChange={(event) => setOnlyOpen(event.target.checked)} /> Only what is not done
+      </label>
+      {rows.length === 0 && <Empty title="No operation is open." />}
+      <ul className="tree">
+        {rows.slice(0, shown).map((operation) => (
+          <Row key={operation.key} operation={operation} told={told.get(operation.key)} />
+        ))}
+      </ul>
+      {rows.length > shown && (
+        <button type="button" onClick={() => setShown(shown + PAGE)}>
+          {plural(rows.length - shown, 'more operation')}
+        </button>
+      )}
+    </>
+  )
+}
+
+function Row({ operation, told }: { operation: Operation; told?: ExplainedOperation }) {
+  const { level, kind, start, end, attempts } = operation
+  const [open, setOpen] = useState(false)
+  return (
+    <li style={{ paddingLeft: Math.min(level, 8) * 16 }}>
+      <button type="button" className="tree-row" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span aria-hidden="true">{open ? '▾' : '▸'}</span>
+        <Sign operation={operation} />
+        <bdi className="mono wrap">{visible(titleOf(operation))}</bdi>
+        <span className="faint">{kind}</span>
+        {attempts > 1 && <span className="faint">{attempts} attempts</span>}
+        <span className="faint">{end === undefined ? <Time at={start} /> : length(end - start)}</span>
+        {told?.location && <span className="mono faint">{told.location}</span>}
+        {told?.state && <span className="faint">{told.state}</span>}
+      </button>
+      {told && end === undefined && <p className="faint wrap told">{visible(told.text)}</p>}
+      {open && <Detail operation={operation} />}
+    </li>
+  )
+}

@@ -1,0 +1,95 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { Suspense, lazy, useMemo } from 'react'
+import { runExplain, runView, workflowText } from '../api/queries'
+import { runRoute } from '../router'
+import { ErrorNote, Loading } from '../ui/Notes'
+import { type Tab, Tabs } from '../ui/Tabs'
+import { Children } from './Children'
+import { Header } from './Header'
+import { JournalTab } from './JournalTab'
+import { OperationsTab } from './OperationsTab'
+import { Results } from './Results'
+import { Timeline } from './Timeline'
+import { operationsOf } from './operations'
+import { useJournal } from './useJournal'
+
+// Large, and not for everybody.
+const Source = lazy(() => import('./Source').then(({ Source }) => ({ default: Source })))
+const Graph = lazy(() => import('./Graph').then(({ Graph }) => ({ default: Graph })))
+
+export function RunPage() {
+  const { run } = runRoute.useParams()
+  const { tab = 'timeline' } = runRoute.useSearch()
+  const navigate = useNavigate({ from: '/runs/$run' })
+  const view = useQuery(runView(run))
+  const explained = useQuery(runExplain(run))
+  const summary = view.data?.summary
+  const text = useQuery({
+    ...workflowText(summary?.workflow ?? '', summary?.version ?? ''),
+    enabled: summary !== undefined,
+  }).data
+  const awake = summary && ['paused', 'parked'].includes(summary.status) ? summary.status : 'moves'
+  const journal = useJournal(run, summary?.generation, awake)
+  const created = summary ? Date.parse(summary.created_at) : 0
+  const operations = useMemo(() => operationsOf(journal.events, created), [journal.events, created])
+
+  if (view.error && !view.data) {
+    return (
+      <>
+        <ErrorNote error={view.error} />
+        <p>
+          <Link to="/runs">All runs</Link>
+        </p>
+      </>
+    )
+  }
+  if (!view.data || !summary) return <Loading />
+  const style = text?.version.style
+  const marks = explained.data?.operations ?? []
+  const tabs: Tab[] = [
+    { id: 'timeline', title: 'Timeline', body: () => <Timeline operations={operations} summary={summary} /> },
+  ]
+  if (style === 'flow' && text?.text) {
+    const body = text.text
+    tabs.push({
+      id: 'graph',
+      title: 'Graph',
+      body: () => (
+        <Suspense fallback={<Loading />}>
+          <Graph text={body} operations={operations} />
+        </Suspense>
+      ),
+    })
+  }
+  tabs.push(
+    { id: 'operations', title: style === 'code' ? 'Steps' : 'Operations', body: () => <OperationsTab operations={operations} open={marks} /> },
+    { id: 'journal', title: 'Journal', body: () => <JournalTab journal={journal} view={view.data} style={style} /> },
+    { id: 'values', title: 'Input and output', body: () => <Results view={view.data} told={journal.told} /> },
+    { id: 'children', title: 'Children', body: () => <Children run={run} parent={summary.parent ?? undefined} /> },
+  )
+  if (text?.text) {
+    const body = text.text
+    const locations = marks.flatMap(({ location }) => location ?? [])
+    tabs.push({
+      id: 'source',
+      title: 'Source',
+      body: () => (
+        <Suspense fallback={<Loading />}>
+          <Source text={body} language={style === 'flow' ? 'yaml' : 'script'} locations={locations} />
+        </Suspense>
+      ),
+    })
+  }
+  return (
+    <div className="run">
+      <Header view={view.data} explained={explained.data} style={style} operations={operations} journal={journal} />
+      <Tabs
+        label="Parts of the run"
+        tabs={tabs}
+        chosen={tab}
+        onChoose={(next) => void navigate({ search: { tab: next }, replace: true })}
+      />
+    </div>
+  )
+}

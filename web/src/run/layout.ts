@@ -1,0 +1,84 @@
+import dagre from '@dagrejs/dagre'
+import type { Edge, Node } from '@xyflow/react'
+import { type FlowEdge, type FlowNode, type Mark, inOrder } from './flow'
+
+export interface Card extends Record<string, unknown> {
+  title: string
+  kind: string
+  mark: Mark
+  isFrame: boolean
+}
+
+export type GraphNode = Node<Card>
+
+const WIDTH = 210
+const HEIGHT = 58
+const HEAD = 46
+const GAP = 18
+
+interface Placed {
+  nodes: GraphNode[]
+  edges: Edge[]
+  width: number
+  height: number
+}
+
+/** Lays a list of nodes out from top to bottom; containers first, from the inside out. */
+export function place(
+  nodes: FlowNode[],
+  given: FlowEdge[] | undefined,
+  marks: (path: string[]) => Mark,
+  path: string[] = [],
+  parent?: string,
+): Placed {
+  const boxes = nodes.map((node) => box(node, marks, [...path, node.id]))
+  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: 'TB', nodesep: GAP, ranksep: 30, marginx: 0, marginy: 0 })
+  graph.setDefaultEdgeLabel(() => ({}))
+  for (const { node, width, height } of boxes) graph.setNode(node.id, { width, height })
+  const edges = given ?? inOrder(nodes)
+  const ids = new Map(boxes.map(({ node, source }) => [source.id, node.id]))
+  const drawn: Edge[] = []
+  for (const { from, to, isLoop } of edges) {
+    const [source, target] = [ids.get(from), ids.get(to)]
+    if (!source || !target) continue
+    if (!isLoop) graph.setEdge(source, target)
+    drawn.push({ id: `${source}→${target}`, source, target, animated: false, label: isLoop ? 'again' : undefined, className: isLoop ? 'loop' : undefined })
+  }
+  dagre.layout(graph)
+  const placed: GraphNode[] = []
+  for (const { node, width, height, inside } of boxes) {
+    const centre = graph.node(node.id)
+    const position = { x: centre.x - width / 2, y: centre.y - height / 2 }
+    placed.push({ ...node, position, parentId: parent, width, height }, ...inside.nodes)
+    drawn.push(...inside.edges)
+  }
+  const { width = WIDTH, height = HEIGHT } = graph.graph()
+  return { nodes: placed, edges: drawn, width, height }
+}
+
+/** A node with what is inside it, its parts beside each other. */
+function box(source: FlowNode, marks: (path: string[]) => Mark, path: string[]) {
+  const id = path.join('/')
+  const inside: Placed = { nodes: [], edges: [], width: 0, height: 0 }
+  let x = GAP
+  for (const { name, nodes } of source.parts) {
+    const part = place(nodes, undefined, marks, path, id)
+    for (const node of part.nodes) {
+      if (node.parentId === id) node.position = { x: node.position.x + x, y: node.position.y + HEAD + (name ? 20 : 0) }
+    }
+    if (name) inside.nodes.push(label(`${id}:${name}`, name, id, x))
+    inside.nodes.push(...part.nodes)
+    inside.edges.push(...part.edges)
+    inside.height = Math.max(inside.height, part.height + (name ? 20 : 0))
+    x += part.width + GAP
+  }
+  const isFrame = source.parts.length > 0
+  const data: Card = { title: source.id, kind: source.runs ? `${source.type} ${source.runs}` : source.type, mark: marks(path), isFrame }
+  const node: GraphNode = { id, type: 'card', data, position: { x: 0, y: 0 }, ariaLabel: `${source.type} ${source.id}: ${data.mark.words}` }
+  return { source, node, inside, width: isFrame ? Math.max(WIDTH, x) : WIDTH, height: isFrame ? inside.height + HEAD + GAP : HEIGHT }
+}
+
+function label(id: string, title: string, parentId: string, x: number): GraphNode {
+  const data: Card = { title, kind: '', mark: { words: '', operations: [] }, isFrame: false }
+  return { id, type: 'label', data, parentId, position: { x, y: HEAD - 6 }, width: WIDTH, height: 20, focusable: false, selectable: false }
+}

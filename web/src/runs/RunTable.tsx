@@ -1,0 +1,137 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useWindowVirtualizer } from '@tanstack/react-virtual'
+import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import type { RunSummary } from '../api/types'
+import { Status } from '../ui/Status'
+import { Time } from '../ui/Time'
+import { useNarrow } from '../ui/narrow'
+import { short, visible } from '../ui/text'
+
+interface Props {
+  rows: RunSummary[]
+  selected: ReadonlySet<string>
+  onSelect: (selected: ReadonlySet<string>) => void
+  /** The last row came into sight. */
+  onEnd: () => void
+}
+
+const COLUMNS = ['Select', 'Run', 'Status', 'Workflow', 'Version', 'Events', 'Created', 'Ended']
+
+/** Only the rows in sight are in the page, so that a hundred thousand are as fast as ten. */
+export function RunTable({ rows, selected, onSelect, onEnd }: Props) {
+  const body = useRef<HTMLDivElement>(null)
+  const [offset, setOffset] = useState(0)
+  const [active, setActive] = useState(0)
+  const narrow = useNarrow()
+  const navigate = useNavigate()
+  useLayoutEffect(() => setOffset(body.current?.offsetTop ?? 0), [rows.length])
+  const rowHeight = narrow ? 64 : 34
+  const virtual = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => rowHeight,
+    overscan: 12,
+    scrollMargin: offset,
+    getItemKey: (index) => rows[index]?.run ?? index,
+  })
+  useEffect(() => virtual.measure(), [rowHeight, virtual])
+  const items = virtual.getVirtualItems()
+  const last = items.at(-1)?.index ?? 0
+  useEffect(() => {
+    if (rows.length > 0 && last >= rows.length - 20) onEnd()
+  }, [last, rows.length, onEnd])
+
+  const focus = (index: number) => {
+    const next = Math.max(0, Math.min(rows.length - 1, index))
+    setActive(next)
+    virtual.scrollToIndex(next)
+    requestAnimationFrame(() => body.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)?.focus())
+  }
+  const toggle = (run: string) => {
+    const next = new Set(selected)
+    if (!next.delete(run)) next.add(run)
+    onSelect(next)
+  }
+  const onKey = (event: KeyboardEvent<HTMLDivElement>) => {
+    const row = rows[active]
+    if (!row || event.ctrlKey || event.metaKey || event.altKey) return
+    const steps: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 20, PageUp: -20 }
+    const step = steps[event.key]
+    if (step !== undefined) focus(active + step)
+    else if (event.key === 'Home') focus(0)
+    else if (event.key === 'End') focus(rows.length - 1)
+    else if (event.key === 'Enter') void navigate({ to: '/runs/$run', params: { run: row.run } })
+    else if (event.key === 'x' || event.key === ' ') toggle(row.run)
+    else return
+    event.preventDefault()
+  }
+  return (
+    <>
+      <div role="grid" aria-label="Runs" aria-rowcount={rows.length + 1} aria-multiselectable="true" className="grid">
+        <div role="row" className="grid-row grid-head" aria-rowindex={1}>
+          {COLUMNS.map((name) => (
+            <span key={name} role="columnheader">
+              {name === 'Select' ? <span className="hidden">{name}</span> : name}
+            </span>
+          ))}
+        </div>
+        <div ref={body} role="rowgroup" className="grid-body" style={{ height: virtual.getTotalSize() }} onKeyDown={onKey}>
+          {items.map(({ index, key, start }) => {
+            const row = rows[index]
+            return (
+              row && (
+                <div
+                  key={key}
+                  role="row"
+                  aria-rowindex={index + 2}
+                  aria-selected={selected.has(row.run)}
+                  data-row={index}
+                  tabIndex={index === Math.min(active, rows.length - 1) ? 0 : -1}
+                  className="grid-row"
+                  style={{ transform: `translateY(${start - offset}px)`, height: rowHeight }}
+                  onFocus={() => setActive(index)}
+                >
+                  <Cells row={row} isSelected={selected.has(row.run)} onToggle={() => toggle(row.run)} />
+                </div>
+              )
+            )
+          })}
+        </div>
+      </div>
+      <p className="faint keys">
+        <kbd>↑</kbd> <kbd>↓</kbd> move, <kbd>Enter</kbd> opens, <kbd>x</kbd> selects.
+      </p>
+    </>
+  )
+}
+
+function Cells({ row, isSelected, onToggle }: { row: RunSummary; isSelected: boolean; onToggle: () => void }) {
+  return (
+    <>
+      <span role="gridcell">
+        <input type="checkbox" tabIndex={-1} checked={isSelected} aria-label={`Select ${row.run}`} onChange={onToggle} />
+      </span>
+      <span role="gridcell" className="cell-run">
+        <Link to="/runs/$run" params={{ run: row.run }} tabIndex={-1} title={row.run}>
+          <bdi>{visible(row.run)}</bdi>
+        </Link>
+      </span>
+      <span role="gridcell">
+        <Status status={row.status} />
+      </span>
+      <span role="gridcell" className="cell-workflow" title={row.note ?? row.workflow}>
+        {row.workflow}
+        {row.note && <span className="faint"> {row.note}</span>}
+      </span>
+      <span role="gridcell" className="mono cell-wide" title={row.version}>
+        {short(row.version)}
+      </span>
+      <span role="gridcell" className="number cell-wide">
+        {row.events.toLocaleString('en')}
+      </span>
+      <span role="gridcell" className="cell-time">
+        <Time at={row.created_at} />
+      </span>
+      <span role="gridcell" className="cell-wide">{row.finished_at ? <Time at={row.finished_at} /> : '–'}</span>
+    </>
+  )
+}

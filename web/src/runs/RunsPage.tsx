@@ -1,0 +1,101 @@
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { StartDialog } from '../act/StartDialog'
+import { countsByStatus } from '../api/metrics'
+import { type RunFilter, metrics, whoami } from '../api/queries'
+import { STATUSES } from '../api/types'
+import { runsRoute } from '../router'
+import { useMay } from '../shell/scopes'
+import { Empty, ErrorNote, Loading } from '../ui/Notes'
+import { Status } from '../ui/Status'
+import { plural } from '../ui/text'
+import { Bulk } from './Bulk'
+import { Filters } from './Filters'
+import { RunTable } from './RunTable'
+import { Views } from './Views'
+import { useRows } from './rows'
+
+export function RunsPage() {
+  const filter = runsRoute.useSearch()
+  const navigate = useNavigate({ from: '/runs' })
+  const { head, rows, hasMore, loadMore, isLoadingMore } = useRows(filter)
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const [starts, setStarts] = useState(false)
+  const may = useMay()
+  const change = (next: RunFilter) => {
+    setSelected(new Set())
+    void navigate({ search: next })
+  }
+  const isFiltered = Object.keys(filter).length > 0
+  const chosen = rows.filter(({ run }) => selected.has(run))
+  return (
+    <div className="runs">
+      <div className="bar">
+        <h1>Runs</h1>
+        <span className="faint" role="status">
+          {head.data && `${plural(rows.length, 'run')}${hasMore ? ' so far' : ''}`}
+        </span>
+        <span className="spread" />
+        <Views filter={filter} onChoose={change} />
+        {may('start') && (
+          <button type="button" className="primary" onClick={() => setStarts(true)}>
+            Start a run
+          </button>
+        )}
+      </div>
+      <Counts filter={filter} onChange={change} />
+      <Filters filter={filter} onChange={change} />
+      {chosen.length > 0 && <Bulk runs={chosen} onDone={() => setSelected(new Set())} />}
+      <ErrorNote error={head.error} />
+      {head.isPending && !head.error && <Loading />}
+      {head.data && rows.length === 0 && <NoRuns isFiltered={isFiltered} onClear={() => change({})} />}
+      {rows.length > 0 && (
+        <RunTable
+          rows={rows}
+          selected={selected}
+          onSelect={setSelected}
+          onEnd={() => hasMore && !isLoadingMore && void loadMore()}
+        />
+      )}
+      {starts && <StartDialog onClose={() => setStarts(false)} />}
+    </div>
+  )
+}
+
+function NoRuns({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
+  if (isFiltered) {
+    return (
+      <Empty title="No run is like that.">
+        <button type="button" onClick={onClear}>
+          Show all runs
+        </button>
+      </Empty>
+    )
+  }
+  return <Empty title="There are no runs yet. Start one here, or run a workflow's file:" command="outlast run checkout.wf --id order-7" />
+}
+
+/** How many there are, by status. Each count is a filter. */
+function Counts({ filter, onChange }: { filter: RunFilter; onChange: (filter: RunFilter) => void }) {
+  const namespace = useQuery(whoami).data?.namespace
+  const may = useMay()
+  const samples = useQuery({ ...metrics, enabled: may('admin') }).data
+  const counts = countsByStatus(samples, namespace)
+  const chosen = new Set(filter.status?.split(','))
+  const toggle = (status: string) => {
+    const next = new Set(chosen)
+    if (!next.delete(status)) next.add(status)
+    onChange({ ...filter, status: [...next].join(',') || undefined })
+  }
+  return (
+    <div className="counts" role="group" aria-label="Status">
+      {STATUSES.map((status) => (
+        <button key={status} type="button" aria-pressed={chosen.has(status)} onClick={() => toggle(status)}>
+          <Status status={status} />
+          {counts.has(status) && <span className="number">{counts.get(status)?.toLocaleString('en')}</span>}
+        </button>
+      ))}
+    </div>
+  )
+}
