@@ -64,7 +64,7 @@ export function WorkflowPage() {
       {found.data && !found.data.text && <Empty title="This workflow is code: its text is in the program that registers it." />}
       {found.data?.text && (
         <Suspense fallback={<Loading />}>
-          {style === 'flow' && <Graph text={found.data.text} operations={NONE} />}
+          {style === 'flow' && <Graph text={found.data.text} />}
           <h2>Source</h2>
           <Source text={found.data.text} language={style === 'flow' ? 'yaml' : 'script'} locations={[]} />
         </Suspense>
@@ -73,5 +73,3 @@ export function WorkflowPage() {
     </>
   )
 }
-
-const NONE: [] = []

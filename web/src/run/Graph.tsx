@@ -12,8 +12,8 @@ import type { Operation } from './operations'
 
 const TYPES = { card: Card, label: Label }
 
-/** A flow's graph, with every node marked. */
-export function Graph({ text, operations }: { text: string; operations: Operation[] }) {
+/** A flow's graph; with a run's operations, every node is marked. */
+export function Graph({ text, operations }: { text: string; operations?: Operation[] }) {
   const [chosen, setChosen] = useState<string>()
   const drawn = useMemo(() => draw(text, operations), [text, operations])
   if (drawn instanceof Error) return <ErrorNote error={drawn} />
@@ -39,7 +39,7 @@ export function Graph({ text, operations }: { text: string; operations: Operatio
           <Controls showInteractive={false} />
         </ReactFlow>
       </div>
-      {node && (
+      {node && operations && (
         <section aria-label={`Node ${node.id}`}>
           <h3 className="mono">{node.id}</h3>
           {found.length === 0 && <p className="faint">The run has not come here yet.</p>}
@@ -53,17 +53,19 @@ export function Graph({ text, operations }: { text: string; operations: Operatio
   )
 }
 
-function draw(text: string, operations: Operation[]) {
+function draw(text: string, operations?: Operation[]) {
   try {
     const { nodes, edges } = readFlow(text)
-    return place(nodes, edges, marksOf(operations))
+    const placed = place(nodes, edges, marksOf(operations ?? []))
+    for (const { data } of placed.nodes) data.hasRun = operations !== undefined
+    return placed
   } catch (error) {
     return new Error(`this flow cannot be drawn: ${(error as Error).message}`)
   }
 }
 
 function Card({ data }: NodeProps<GraphNode>) {
-  const { title, kind, mark, isFrame } = data
+  const { title, kind, mark, isFrame, hasRun } = data
   return (
     <div className={`card ${isFrame ? 'card-frame' : ''} card-${mark.state ?? 'none'}`}>
       <Handle type="target" position={Position.Top} isConnectable={false} />
@@ -71,10 +73,12 @@ function Card({ data }: NodeProps<GraphNode>) {
         <strong>{visible(title)}</strong> <span className="faint clip">{visible(kind)}</span>
       </div>
       <div className="card-mark">
-        {mark.state ? <Status status={mark.state} /> : <span className="faint">not yet</span>}
+        {mark.state ? <Status status={mark.state} /> : <span className="faint">{hasRun ? 'not yet' : ''}</span>}
         {mark.state && mark.words !== mark.state && <span className="faint"> {mark.words}</span>}
       </div>
       <Handle type="source" position={Position.Bottom} isConnectable={false} />
+      <Handle id="side-out" type="source" position={Position.Right} isConnectable={false} />
+      <Handle id="side-in" type="target" position={Position.Right} isConnectable={false} />
     </div>
   )
 }

@@ -50,7 +50,7 @@ export function Source({ text, language, locations }: Props) {
     const view = new EditorView({ parent: root, root, state: stateOf(text, language, places) })
     const first = places ? Number(places.split(',')[0]) : 1
     if (first > 1 && first <= view.state.doc.lines) {
-      view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.line(first).from, { y: 'center' }) })
+      view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.line(first).from, { y: 'nearest' }) })
     }
     return () => view.destroy()
   }, [text, language, places])

@@ -65,7 +65,7 @@ export function Timeline({ operations, summary }: { operations: Operation[]; sum
                     title={operation.key}
                     onClick={() => setChosen(operation.key === chosen ? undefined : operation.key)}
                   >
-                    <Sign operation={operation} /> <bdi>{visible(titleOf(operation))}</bdi>
+                    <Sign operation={operation} /> <bdi>{visible(titleOf(operation))}</bdi> <span className="faint">{operation.kind}</span>
                   </button>
                   <div className="timeline-track">
                     <Bar operation={operation} until={until} share={share} />
@@ -84,6 +84,8 @@ export function Timeline({ operations, summary }: { operations: Operation[]; sum
 function Bar({ operation, until, share }: { operation: Operation; until: number; share: (at: number) => string }) {
   const { start, end = until, state, attempts, retries } = operation
   const lasted = length(end - start)
+  // Beside its bar, or on it where there is no room.
+  const endsLate = Number.parseFloat(share(end)) > 85
   const tries = attempts > 1 ? `, ${attempts} attempts` : ''
   return (
     <>
@@ -95,7 +97,7 @@ function Bar({ operation, until, share }: { operation: Operation; until: number;
       {retries.slice(0, 50).map((at) => (
         <span key={at} className="timeline-retry" style={{ left: share(at) }} title={`an attempt failed at ${exact(at)}`} />
       ))}
-      <span className="timeline-length" style={{ left: share(Math.min(end, start + (until - start) * 0.9)) }}>
+      <span className="timeline-length" style={endsLate ? { right: `calc(100% - ${share(end)} + 4px)` } : { left: share(end) }}>
         {lasted}
         {tries}
       </span>
@@ -124,6 +126,9 @@ export function Sign({ operation: { state } }: { operation: Operation }) {
 export const titleOf = ({ key, name, kind }: Operation) => {
   const last = key.slice(key.lastIndexOf('/') + 1)
   if (kind === 'iteration') return `item ${Number(last) + 1}`
+  // Scripts name what has no name: `__task-pack-0` is the first `pack`.
+  const [, drawn, count] = /^__[a-z]+-(?:(.+)-)?(\d+)$/.exec(last) ?? []
+  if (count !== undefined) return `${drawn ?? name ?? kind}${count === '0' ? '' : ` #${Number(count) + 1}`}`
   return name && !last.includes(name) ? `${last} (${name})` : last
 }
 

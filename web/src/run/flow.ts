@@ -57,7 +57,7 @@ const list = (value: unknown): Raw[] => (Array.isArray(value) ? (value as Raw[])
 
 export interface Mark {
   state?: Operation['state']
-  /** In words: `2 of 3 done`. */
+  /** More about it: `2 of 3`. */
   words: string
   operations: Operation[]
 }
@@ -101,12 +101,12 @@ function totalsOf(operations: Operation[]) {
 }
 
 function wordsOf(found: Operation[], totals: Map<string, { begun: number; done: number }>): Omit<Mark, 'operations'> {
-  if (found.length === 0) return { words: 'not yet' }
+  if (found.length === 0) return { words: '' }
   const order: Operation['state'][] = ['running', 'waiting', 'failed', 'done', 'skipped', 'cancelled']
   const state = order.find((wanted) => found.some((operation) => operation.state === wanted))
   const only = found.length === 1 ? found[0] : undefined
   const inside = only && totals.get(only.key)
-  if (inside && inside.begun > 1) return { state, words: `${state}, ${inside.done} of ${inside.begun} items done` }
-  if (only) return { state, words: only.attempts > 1 ? `${state}, ${only.attempts} attempts` : String(state) }
-  return { state, words: `${found.filter((operation) => operation.state === 'done').length} of ${found.length} done` }
+  if (inside && inside.begun > 1) return { state, words: `${inside.done} of ${inside.begun} items` }
+  if (only) return { state, words: only.attempts > 1 ? `${only.attempts} attempts` : String(state) }
+  return { state, words: `${found.filter((operation) => operation.state === 'done').length} of ${found.length}` }
 }

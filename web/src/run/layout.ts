@@ -7,13 +7,15 @@ export interface Card extends Record<string, unknown> {
   kind: string
   mark: Mark
   isFrame: boolean
+  /** Whether it is drawn for a run, and not for the text alone. */
+  hasRun?: boolean
 }
 
 export type GraphNode = Node<Card>
 
 const WIDTH = 210
 const HEIGHT = 58
-const HEAD = 46
+const HEAD = 54
 const GAP = 18
 
 interface Placed {
@@ -42,7 +44,7 @@ export function place(
     const [source, target] = [ids.get(from), ids.get(to)]
     if (!source || !target) continue
     if (!isLoop) graph.setEdge(source, target)
-    drawn.push({ id: `${source}→${target}`, source, target, animated: false, label: isLoop ? 'again' : undefined, className: isLoop ? 'loop' : undefined })
+    drawn.push(isLoop ? again(source, target) : { id: `${source}→${target}`, source, target })
   }
   dagre.layout(graph)
   const placed: GraphNode[] = []
@@ -55,6 +57,18 @@ export function place(
   const { width = WIDTH, height = HEIGHT } = graph.graph()
   return { nodes: placed, edges: drawn, width, height }
 }
+
+/** An edge back: beside the nodes, not behind them. */
+const again = (source: string, target: string): Edge => ({
+  id: `${source}↺${target}`,
+  source,
+  target,
+  sourceHandle: 'side-out',
+  targetHandle: 'side-in',
+  type: 'smoothstep',
+  label: 'again',
+  className: 'loop',
+})
 
 /** A node with what is inside it, its parts beside each other. */
 function box(source: FlowNode, marks: (path: string[]) => Mark, path: string[]) {
@@ -74,7 +88,7 @@ function box(source: FlowNode, marks: (path: string[]) => Mark, path: string[]) 
   }
   const isFrame = source.parts.length > 0
   const data: Card = { title: source.id, kind: source.runs ? `${source.type} ${source.runs}` : source.type, mark: marks(path), isFrame }
-  const node: GraphNode = { id, type: 'card', data, position: { x: 0, y: 0 }, ariaLabel: `${source.type} ${source.id}: ${data.mark.words}` }
+  const node: GraphNode = { id, type: 'card', data, position: { x: 0, y: 0 }, ariaLabel: `${source.type} ${source.id}: ${data.mark.state ?? 'not yet'} ${data.mark.words}`.trim() }
   return { source, node, inside, width: isFrame ? Math.max(WIDTH, x) : WIDTH, height: isFrame ? inside.height + HEAD + GAP : HEIGHT }
 }
 

@@ -172,7 +172,15 @@ function inTreeOrder(operations: Operation[]): Operation[] {
     }
   }
   place('', 0)
+  for (const operation of ordered.toReversed()) settle(operation, inside.get(operation.key) ?? [])
   return ordered
+}
+
+/** A container whose open operations all wait, waits. */
+function settle(operation: Operation, inside: Operation[]) {
+  if (operation.state !== 'running') return
+  const open = inside.filter(({ end }) => end === undefined)
+  if (open.length > 0 && open.every(({ state }) => state === 'waiting')) operation.state = 'waiting'
 }
 
 function parentOf(key: string, keys: Set<string>): string {

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useId, useState } from 'react'
 import { type RunFilter, workflowVersions, workflows } from '../api/queries'
+import { useNarrow } from '../ui/narrow'
 import { short } from '../ui/text'
 
 interface Props {
@@ -14,7 +15,18 @@ const SPANS: [string, number][] = [
   ['the last week', 604_800_000],
 ]
 
-export function Filters({ filter, onChange }: Props) {
+/** On a telephone they fold away, unless one is set. */
+export function Filters(props: Props) {
+  const narrow = useNarrow()
+  return (
+    <details className="filters-fold" open={!narrow || Object.keys(props.filter).length > 0}>
+      <summary>Filters</summary>
+      <Form {...props} />
+    </details>
+  )
+}
+
+function Form({ filter, onChange }: Props) {
   const known = useQuery(workflows).data?.workflows ?? []
   const versions = useQuery({ ...workflowVersions(filter.workflow ?? ''), enabled: Boolean(filter.workflow) }).data
   const set = (part: RunFilter) => onChange({ ...filter, ...part })

@@ -25,7 +25,7 @@ export function RunTable({ rows, selected, onSelect, onEnd }: Props) {
   const narrow = useNarrow()
   const navigate = useNavigate()
   useLayoutEffect(() => setOffset(body.current?.offsetTop ?? 0), [rows.length])
-  const rowHeight = narrow ? 64 : 34
+  const rowHeight = narrow ? 54 : 34
   const virtual = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => rowHeight,

@@ -3,7 +3,8 @@ const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b-\u200
 
 /** A stranger's text with everything invisible written out. */
 export const visible = (text: string) =>
-  text.replace(HIDDEN, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  // Between isolates, so that they stay in one piece within text that runs to the left.
+  text.replace(HIDDEN, (found) => `\u2066\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}\u2069`)
 
 /** A hash as people compare it. */
 export const short = (version: string) => (/^[0-9a-f]{40,}$/.test(version) ? version.slice(0, 8) : version)

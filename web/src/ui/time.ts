@@ -42,8 +42,11 @@ export function length(milliseconds: number): string {
 export function relative(instant: number, now: number): string {
   const distance = now - instant
   if (Math.abs(distance) < 1_000) return 'now'
-  const rounded = Math.floor(Math.abs(distance) / 1_000) * 1_000
-  const words = rounded < 10_000 ? `${rounded / 1_000} s` : length(rounded)
+  const seconds = Math.floor(Math.abs(distance) / 1_000)
+  if (seconds < 60) return distance > 0 ? `${seconds} s ago` : `in ${seconds} s`
+  // What is over needs no seconds; what is to come is counted down.
+  if (distance > 0 && seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`
+  const words = length(seconds * 1_000)
   return distance > 0 ? `${words} ago` : `in ${words}`
 }
 
