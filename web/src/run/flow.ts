@@ -91,11 +91,11 @@ function isInside(key: string, path: string[]): boolean {
 /** How many iterations each container has begun. */
 function totalsOf(operations: Operation[]) {
   const totals = new Map<string, { begun: number; done: number }>()
-  for (const { kind, key, end } of operations) {
+  for (const { kind, key, state } of operations) {
     if (kind !== 'iteration') continue
     const container = key.slice(0, key.lastIndexOf('/'))
     const known = totals.get(container) ?? { begun: 0, done: 0 }
-    totals.set(container, { begun: known.begun + 1, done: known.done + (end === undefined ? 0 : 1) })
+    totals.set(container, { begun: known.begun + 1, done: known.done + (state === 'done' ? 1 : 0) })
   }
   return totals
 }

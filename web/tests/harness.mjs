@@ -1,0 +1,142 @@
+// A real server, a real browser. `OUTLAST_BIN` is the command; `CHROMIUM` is the browser.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chromium } from 'playwright-core'
+import { files } from './workflows.mjs'
+
+const BIN = process.env.OUTLAST_BIN
+const BROWSER = process.env.CHROMIUM ?? '/usr/bin/chromium'
+assert(BIN, 'OUTLAST_BIN must be the path of the command `outlast`')
+
+/** Starts a server on a fresh database. Without the page in the binary, the one in `dist` is put before it, with the same policy. */
+export async function begin({ more = '' } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'outlast-web-'))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), name === 'outlast.toml' ? text + more : text)
+  const port = await freePort()
+  const processes = { server: await serve(folder, port) }
+  let url = `http://127.0.0.1:${port}`
+  if (!(await (await fetch(url)).text()).includes('id="root"')) {
+    const front = await freePort()
+    processes.page = start('npx', ['vite', 'preview', '--port', String(front), '--strictPort'], { OUTLAST_URL: url })
+    url = `http://127.0.0.1:${front}`
+    await until(() => fetch(url))
+  }
+  const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] })
+  return new Site({ folder, port, url, processes, browser })
+}
+
+class Site {
+  constructor(parts) {
+    Object.assign(this, parts)
+    this.complaints = []
+  }
+
+  /** A page that collects whatever the browser complains of. */
+  async open(path, { width = 1280, height = 800, scheme = 'light', ...more } = {}) {
+    const context = await this.browser.newContext({ viewport: { width, height }, colorScheme: scheme, ...more })
+    const page = await context.newPage()
+    page.setDefaultTimeout(15_000)
+    page.on('pageerror', (error) => this.complaints.push(`error: ${error.message}`))
+    page.on('console', (message) => {
+      if (/Content Security Policy/i.test(message.text())) this.complaints.push(message.text())
+    })
+    page.on('request', (request) => {
+      const address = request.url()
+      if (!address.startsWith(this.url) && !address.startsWith('blob:')) this.complaints.push(`asked elsewhere: ${address}`)
+    })
+    await page.goto(this.url + path)
+    return page
+  }
+
+  /** Asks the API. */
+  async ask(method, path, body, headers = {}) {
+    const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
+      method,
+      headers: { 'content-type': 'application/json', ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+    const answer = await response.json()
+    assert(response.ok, `${method} ${path}: ${JSON.stringify(answer)}`)
+    return answer
+  }
+
+  start(workflow, id, input, more = {}) {
+    return this.ask('POST', '/api/v1/runs', { workflow, id, input, ...more })
+  }
+
+  /** Waits until a run stands somewhere. */
+  async stands(run, status) {
+    return until(async () => {
+      const view = await this.ask('GET', `/api/v1/runs/${encodeURIComponent(run)}`)
+      assert.equal(view.summary.status, status)
+      return view
+    })
+  }
+
+  async restart() {
+    await stop(this.processes.server)
+    this.processes.server = await serve(this.folder, this.port)
+  }
+
+  async end() {
+    await this.browser.close()
+    for (const child of Object.values(this.processes)) await stop(child)
+    rmSync(this.folder, { recursive: true, force: true })
+    assert.deepEqual(this.complaints, [])
+  }
+}
+
+async function serve(folder, port) {
+  const args = ['serve', '--listen', `127.0.0.1:${port}`, '--database', 'sqlite:runs.db', '--workflows', '.', '--log', 'error', '--drain', '1s']
+  const child = start(BIN, args, {}, folder)
+  await until(async () => assert((await fetch(`http://127.0.0.1:${port}/healthz`)).ok))
+  return child
+}
+
+function start(command, args, more, cwd) {
+  const child = spawn(command, args, { cwd, env: { ...process.env, ...more }, stdio: ['ignore', 'ignore', 'inherit'], detached: true })
+  // Whatever happens to the tests, nothing stays behind.
+  process.once('exit', () => kill(child, 'SIGKILL'))
+  return child
+}
+
+function kill(child, signal) {
+  try {
+    process.kill(-child.pid, signal)
+  } catch {
+    // It has ended.
+  }
+}
+
+function stop(child) {
+  if (child.exitCode !== null) return Promise.resolve()
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  kill(child, 'SIGTERM')
+  return ended
+}
+
+/** Tries until it succeeds. */
+export async function until(attempt, milliseconds = 15_000) {
+  const deadline = Date.now() + milliseconds
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (Date.now() > deadline) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address()
+      probe.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { begin, until } from './harness.mjs'
+
+let site
+before(async () => {
+  site = await begin()
+})
+after(() => site.end())
+
+test('a script shows its line, and goes on before your eyes', async () => {
+  await site.start('order', 'script-1', { id: 1 })
+  await site.stands('script-1', 'waiting')
+  const page = await site.open('/runs/script-1?tab=source')
+  await page.getByText('The run is at line 4').waitFor()
+  assert.equal(await page.locator('.cm-here').count(), 1)
+  await page.getByText('waits for the signal "event"').first().waitFor()
+
+  await page.getByRole('tab', { name: 'Timeline' }).click()
+  await page.locator('.timeline-row').first().waitFor()
+  assert.equal(await page.locator('.timeline-row').count(), 1)
+  await site.ask('POST', '/api/v1/runs/script-1/signals/event', { payload: 'ship' })
+  await page.locator('.timeline-row').nth(2).waitFor()
+
+  await site.ask('POST', '/api/v1/runs/script-1/signals/event', { payload: 'done' })
+  await page.locator('.run-header .status-completed').waitFor()
+  await page.getByRole('tab', { name: 'Input and output' }).click()
+  await page.getByRole('group', { name: 'Output' }).getByText('"done"').waitFor()
+})
+
+test('a flow shows its graph with marks', async () => {
+  await site.start('expense', 'flow-1', { amount: 500, who: 'ann' })
+  await site.stands('flow-1', 'waiting')
+  const page = await site.open('/runs/flow-1?tab=graph')
+  await page.locator('.card-waiting').filter({ hasText: 'ok' }).last().waitFor()
+  await page.locator('.card-none').filter({ hasText: 'pay' }).waitFor()
+  await site.ask('POST', '/api/v1/runs/flow-1/approvals/check%2F0%2Fok', { approved: true })
+  await page.locator('.card-done').filter({ hasText: '3 of 3 items' }).waitFor()
+  await page.locator('.card-waiting').filter({ hasText: 'pay' }).waitFor()
+})
+
+test('the journal can be searched, read and downloaded', async () => {
+  await site.start('fails', 'broken-1', { why: 'needle' })
+  await site.stands('broken-1', 'failed')
+  const page = await site.open('/runs/broken-1?tab=journal')
+  await page.getByText('3 of 3 events').waitFor()
+  await page.getByLabel('Search the journal').fill('needle')
+  await page.getByText('1 of 3 events').waitFor()
+  await page.getByRole('button', { name: /TASK_SCHEDULED/ }).click()
+  await page.getByRole('region', { name: 'Event 0' }).getByText('"needle"').waitFor()
+  const [saved] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).click()])
+  assert.equal(saved.suggestedFilename(), 'broken-1.journal.json')
+  await page.getByRole('tab', { name: 'Operations' }).click()
+  await page.getByRole('button', { name: /break/ }).click()
+  await page.getByText('it is broken').first().waitFor()
+})
+
+test('parent and child lead to each other', async () => {
+  await site.start('parent', 'parent-1', {})
+  const page = await site.open('/runs/parent-1?tab=children')
+  await page.getByRole('tabpanel').getByRole('link', { name: 'a-child' }).click()
+  await page.getByRole('heading', { name: 'a-child' }).waitFor()
+  await page.getByRole('definition').getByRole('link', { name: 'parent-1' }).click()
+  await page.getByRole('heading', { name: 'parent-1' }).waitFor()
+})
+
+test('after the server was restarted the page goes on by itself', async () => {
+  await site.start('order', 'again-1', { id: 1 })
+  await site.stands('again-1', 'waiting')
+  const page = await site.open('/runs/again-1')
+  await page.getByText('Live', { exact: true }).waitFor()
+  await site.restart()
+  await site.ask('POST', '/api/v1/runs/again-1/signals/event', { payload: 'ship' })
+  await page.locator('.timeline-row').nth(2).waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
+})
+
+test('a run that is not there is told in words', async () => {
+  const page = await site.open('/runs/nobody')
+  await page.getByRole('alert').getByText('There is no run').waitFor()
+  await page.getByText('Check the id and the namespace.').waitFor()
+})
+
+test('an event is in the page within 300 ms', async () => {
+  await site.start('order', 'quick-1', { id: 1 })
+  await site.stands('quick-1', 'waiting')
+  const page = await site.open('/runs/quick-1?tab=journal')
+  await page.getByText('Live', { exact: true }).waitFor()
+  await page.getByText('1 of 1 events').waitFor()
+  const times = []
+  for (let turn = 0; turn < 5; turn += 1) {
+    const shown = page.evaluate(() => {
+      const count = document.querySelectorAll('.journal-row').length
+      return new Promise((resolve) => {
+        new MutationObserver(() => document.querySelectorAll('.journal-row').length > count && resolve(Date.now())).observe(
+          document.body,
+          { childList: true, subtree: true },
+        )
+      })
+    })
+    await site.ask('POST', '/api/v1/runs/quick-1/signals/event', { payload: `turn ${turn}` })
+    const view = await until(async () => {
+      const journal = await site.ask('GET', '/api/v1/runs/quick-1/events?limit=1000')
+      assert.equal(journal.events.length, 3 + turn * 2)
+      return journal
+    })
+    times.push((await shown) - Date.parse(view.events.at(-2).at))
+  }
+  times.sort((a, b) => a - b)
+  console.log(`event to page, milliseconds: ${times.join(', ')}`)
+  assert(times[2] <= 300, `median ${times[2]} ms`)
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { begin, until } from './harness.mjs'
+
+let site
+before(async () => {
+  site = await begin()
+  for (let index = 0; index < 60; index += 1) {
+    await site.start('order', `order-${index}`, { id: index }, { attributes: { tenant: index < 3 ? 'acme' : 'other' } })
+  }
+  await site.start('ask', 'ask-1', { amount: 7 })
+  await site.start('fails', 'fails-1', {})
+  await site.stands('fails-1', 'failed')
+})
+after(() => site.end())
+
+const row = (page, run) => page.getByRole('row').filter({ has: page.getByRole('link', { name: run, exact: true }) })
+
+test('a run that is started elsewhere appears in every window, and changes there', async () => {
+  const windows = [await site.open('/'), await site.open('/runs')]
+  for (const page of windows) await row(page, 'ask-1').waitFor()
+  await site.start('ask', 'ask-live', { amount: 1 })
+  for (const page of windows) await row(page, 'ask-live').filter({ hasText: 'waiting' }).waitFor()
+  await site.ask('POST', '/api/v1/runs/ask-live/cancel', {})
+  for (const page of windows) await row(page, 'ask-live').filter({ hasText: 'cancelled' }).waitFor()
+})
+
+test('filters are in the address, and an address is a view', async () => {
+  const page = await site.open('/runs')
+  await page.getByRole('group', { name: 'Status' }).getByRole('button', { name: /failed/ }).click()
+  await row(page, 'fails-1').waitFor()
+  assert.match(page.url(), /\?status=failed$/)
+  assert.equal(await row(page, 'ask-1').count(), 0)
+
+  const other = await site.open('/runs?attribute=tenant%3Dacme&prefix=order-')
+  await row(other, 'order-2').waitFor()
+  await until(async () => assert.equal(await other.locator('[data-row]').count(), 3))
+  assert.equal(await other.getByLabel('Id begins with').inputValue(), 'order-')
+  await other.getByRole('button', { name: 'Clear' }).click()
+  await row(other, 'ask-1').waitFor()
+
+  const workflow = await site.open('/runs')
+  await workflow.getByLabel('Workflow').selectOption('ask')
+  await until(() => assert.match(workflow.url(), /workflow=ask/))
+  await workflow.getByLabel('Version').waitFor()
+})
+
+test('a view can be saved, chosen and forgotten', async () => {
+  const page = await site.open('/runs?status=failed')
+  await page.getByRole('button', { name: 'Save this view' }).click()
+  await page.getByLabel('Name of the view').fill('broken')
+  await page.getByRole('button', { name: 'Keep' }).click()
+  await page.getByRole('button', { name: 'Clear' }).click()
+  await page.getByLabel('Saved views').selectOption('broken')
+  await until(() => assert.match(page.url(), /status=failed/))
+  await page.getByRole('button', { name: 'Forget this view' }).click()
+  await until(async () => assert.equal(await page.getByLabel('Saved views').count(), 0))
+})
+
+test('counts are those of the database', async () => {
+  const page = await site.open('/runs')
+  await page.getByRole('button', { name: /failed\s*1/ }).waitFor()
+})
+
+test('everything in the list is done with the keyboard', async () => {
+  const page = await site.open('/runs?status=waiting')
+  await page.locator('[data-row="0"]').waitFor()
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press('Tab')
+    if (await page.evaluate(() => document.activeElement?.hasAttribute('data-row'))) break
+  }
+  await page.keyboard.press('j')
+  await page.keyboard.press('ArrowDown')
+  await until(async () => assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('data-row')), '2'))
+  await page.keyboard.press('x')
+  await page.getByText('1 run selected').waitFor()
+  await page.keyboard.press('End')
+  await until(async () => assert(Number(await page.evaluate(() => document.activeElement?.getAttribute('data-row'))) > 50))
+  await page.keyboard.press('Enter')
+  await page.getByRole('tab', { name: 'Timeline' }).waitFor()
+  assert.match(page.url(), /\/runs\/order-/)
+})
+
+test('many runs are acted on at once, and the count comes first', async () => {
+  const page = await site.open('/runs?prefix=order-5')
+  for (const run of ['order-50', 'order-51', 'order-52']) await page.getByLabel(`Select ${run}`).check()
+  await page.getByRole('button', { name: 'Pause …' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Pause 3 runs' })
+  await dialog.getByText('Nothing new is started').waitFor()
+  await dialog.getByRole('button', { name: 'Pause 3 runs' }).click()
+  await dialog.getByText('3 of 3 asked, 0 refused.').waitFor()
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  await site.stands('order-51', 'paused')
+  await row(page, 'order-52').filter({ hasText: 'paused' }).waitFor()
+})
+
+test('an empty list says what to type', async () => {
+  const page = await site.open('/runs?prefix=nobody')
+  await page.getByText('No run is like that.').waitFor()
+})

@@ -1,0 +1,68 @@
+/** What the tests run, as files of a folder. */
+export const files = {
+  'order.wf': `workflow order(inputs) {
+  let state = "new"
+  while (state != "done") {
+    const event = await Signal.next("event")
+    if (event == "ship") await Task.run("work", { order: inputs.id })
+    state = event
+    State.set({ state })
+  }
+  return { state, inputs }
+}
+`,
+  'ask.wf': `workflow ask(inputs) {
+  const decision = await Approval.request({ title: \`Pay \${inputs.amount}?\` })
+  return decision
+}
+`,
+  'fails.wf': `workflow fails(inputs) {
+  await Task.run("break", inputs)
+}
+`,
+  'call.wf': `workflow call(inputs) {
+  const answer = Callback.create({ id: "bank" })
+  State.set({ token: answer.token })
+  await Task.run("work", { token: answer.token })
+  return await answer
+}
+`,
+  'parent.wf': `workflow parent(inputs) {
+  return await Workflow.run("order", { id: 1 }, { id: "a-child" })
+}
+`,
+  'report.wf': `workflow report(inputs) {
+  return "done"
+}
+`,
+  'expense.flow.yaml': `flow: expense
+input:
+  type: object
+  required: [amount, who]
+  properties: { amount: { type: number }, who: { type: string }, urgent: { type: boolean } }
+nodes:
+  - id: check
+    type: if
+    condition: "\${input.amount > 100}"
+    then:
+      - { id: ok, type: approve, title: "Pay \${input.amount} to \${input.who}?" }
+  - id: lines
+    type: foreach
+    items: "\${[1, 2, 3]}"
+    as: line
+    body:
+      - { id: book, type: task, task: work, with: "\${line}" }
+  - { id: pay, type: wait, signal: paid }
+result: "\${input.amount}"
+`,
+  'outlast.toml': `[tasks.work]
+command = ["cat"]
+[tasks.break]
+command = ["sh", "-c", "echo 'it is broken' >&2; exit 3"]
+permanent_exit_codes = [3]
+[schedules.nightly]
+workflow = "report"
+cron = "0 3 * * *"
+zone = "Europe/Berlin"
+`,
+}
