@@ -166,7 +166,15 @@ test('schedules: pause, resume, trigger, backfill', async () => {
 test('dead tasks: seen, tried again, deleted', async () => {
   await site.start('fails', 'dead-1', {})
   await site.stands('dead-1', 'failed')
+  const death = async () => (await site.ask('GET', '/api/v1/tasks')).tasks[0].died_at
+  const first = await death()
   const page = await site.open('/queues')
+  await page.getByRole('button', { name: /Try again … dead-1/ }).click()
+  const again = page.getByRole('dialog', { name: 'Try again' })
+  await again.getByRole('button', { name: 'Try again', exact: true }).click()
+  await done(again)
+  // It was tried, and died another time.
+  await until(async () => assert((await death()) > first))
   await page.getByRole('button', { name: /Delete … dead-1/ }).click()
   const dialog = page.getByRole('dialog', { name: 'Delete' })
   await dialog.getByRole('button', { name: 'Delete', exact: true }).click()

@@ -1,0 +1,69 @@
+// Pictures of every screen, to be looked at: `tests/screenshots`.
+import { mkdirSync } from 'node:fs'
+import { after, before, test } from 'node:test'
+import { begin } from './harness.mjs'
+
+const FOLDER = new URL('./screenshots/', import.meta.url).pathname
+
+let site
+before(async () => {
+  mkdirSync(FOLDER, { recursive: true })
+  site = await begin()
+  await site.start('order', 'order-1', { id: 1 }, { attributes: { tenant: 'acme' } })
+  await site.start('expense', 'expense-1', { amount: 500, who: 'ann' })
+  await site.start('expense', 'expense-2', { amount: 5, who: 'bob' })
+  await site.start('ask', 'ask-1', { amount: 1 })
+  await site.start('parent', 'parent-1', {})
+  for (const run of ['fails-1', 'fails-2']) {
+    await site.start('fails', run, { attempt: run })
+    await site.stands(run, 'failed')
+  }
+  await site.ask('POST', '/api/v1/runs/order-1/signals/event', { payload: 'ship' })
+  await site.ask('POST', '/api/v1/runs/ask-1/pause', { reason: 'lunch' })
+})
+after(() => site.end())
+
+const SCREENS = {
+  runs: '/runs',
+  'runs-empty': '/runs?prefix=nobody',
+  'run-timeline': '/runs/order-1',
+  'run-operations': '/runs/expense-2?tab=operations',
+  'run-journal': '/runs/fails-1?tab=journal',
+  'run-values': '/runs/fails-1?tab=values',
+  'run-children': '/runs/parent-1?tab=children',
+  'run-source': '/runs/order-1?tab=source',
+  'run-graph': '/runs/expense-2?tab=graph',
+  approvals: '/approvals',
+  trouble: '/trouble',
+  workflows: '/workflows',
+  workflow: '/workflows/expense',
+  schedules: '/schedules',
+  queues: '/queues',
+  workers: '/workers',
+  doctor: '/doctor',
+}
+
+for (const [width, scheme] of [
+  [1280, 'light'],
+  [1280, 'dark'],
+  [390, 'light'],
+]) {
+  test(`every screen at ${width} px, ${scheme}`, async () => {
+    const page = await site.open('/runs', { width, height: width === 390 ? 844 : 800, scheme })
+    for (const [name, path] of Object.entries(SCREENS)) {
+      await page.goto(site.url + path)
+      await page.waitForTimeout(900)
+      await page.screenshot({ path: `${FOLDER}${name}-${width}-${scheme}.png` })
+    }
+    await page.goto(`${site.url}/runs/expense-1`)
+    for (const name of ['Approve …', 'Fork …']) {
+      await page.getByRole('button', { name }).click()
+      await page.screenshot({ path: `${FOLDER}dialog-${name.split(' ')[0].toLowerCase()}-${width}-${scheme}.png` })
+      await page.keyboard.press('Escape')
+    }
+    await page.goto(`${site.url}/workflows/expense`)
+    await page.getByRole('button', { name: 'Start a run' }).click()
+    await page.waitForTimeout(300)
+    await page.screenshot({ path: `${FOLDER}dialog-start-${width}-${scheme}.png` })
+  })
+}
