@@ -13,9 +13,9 @@ const BROWSER = process.env.CHROMIUM ?? '/usr/bin/chromium'
 assert(BIN, 'OUTLAST_BIN must be the path of the command `outlast`')
 
 /** Starts a server on a fresh database. Without the page in the binary, the one in `dist` is put before it, with the same policy. */
-export async function begin({ more = '' } = {}) {
+export async function begin({ more = '', extra = {} } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'outlast-web-'))
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), name === 'outlast.toml' ? text + more : text)
+  for (const [name, text] of Object.entries({ ...files, ...extra })) writeFileSync(join(folder, name), name === 'outlast.toml' ? text + more : text)
   const port = await freePort()
   const processes = { server: await serve(folder, port) }
   let url = `http://127.0.0.1:${port}`

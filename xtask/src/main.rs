@@ -7,6 +7,7 @@
 
 mod bench;
 mod cluster;
+mod dev;
 mod interrupt;
 mod postgres;
 mod process;
@@ -17,6 +18,7 @@ mod test;
 mod tidy;
 mod tools;
 mod usage;
+mod web;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ Usage: cargo xtask <command>
   sim [args…]                    the simulator: whole clusters, every fault, thousands of seeds; --planted tries itself
   soak [--minutes N] [--cases N] [--seed N]
                                  the randomised tests with large counts and fresh seeds; --seed repeats one round
+  web [--test]                   the web page: built, checked, put into the server; --test: tried in a real browser
+  dev [args…]                    the web page and `outlast dev` with it
   help                           this text
 ";
 
@@ -60,6 +64,8 @@ fn dispatch(args: &[String]) -> anyhow::Result<()> {
         "bench" => bench::run(rest),
         "sim" => sim::run(rest),
         "soak" => soak::run(rest),
+        "web" => web::run(rest),
+        "dev" => dev::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
@@ -109,13 +115,24 @@ mod tests {
         check_usage(&["soak", "--minutes"], "`--minutes` needs a number");
         check_usage(&["soak", "--minutes", "soon"], "`--minutes` needs a number, not `soon`");
         check_usage(&["soak", "--hours", "1"], "`soak` does not take `--hours`");
+        check_usage(&["web", "--fast"], "`web` does not take `--fast`");
     }
 
     #[test]
     fn help_lists_every_command() {
-        for command in
-            ["test", "postgres", "tidy", "bench store", "bench engine", "bench flow", "bench script", "sim", "soak"]
-        {
+        for command in [
+            "test",
+            "postgres",
+            "tidy",
+            "bench store",
+            "bench engine",
+            "bench flow",
+            "bench script",
+            "sim",
+            "soak",
+            "web",
+            "dev",
+        ] {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command} is missing");
         }
         dispatch(&["help".to_owned()]).expect("help succeeds");

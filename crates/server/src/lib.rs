@@ -28,6 +28,7 @@ pub mod dto;
 mod error;
 mod hooks;
 mod instant;
+mod page;
 mod server;
 mod table;
 

@@ -27,6 +27,7 @@ use crate::audit::Audit;
 use crate::auth::Access;
 use crate::error::ApiError;
 use crate::hooks::Hooks;
+use crate::page;
 
 /// What can be said about a server.
 #[derive(Clone)]
@@ -112,7 +113,7 @@ impl Server {
 fn router(app: &App) -> Router {
     let (router, _) = api::table().build(api::Document::openapi(), Some(app));
     router
-        .fallback(|| async { ApiError::not_found("there is nothing at this path") })
+        .fallback(page::fallback)
         .method_not_allowed_fallback(|| async {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,

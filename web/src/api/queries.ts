@@ -7,7 +7,7 @@ import { rests } from './types'
 const LIVE_MS = 2_000
 const CALM_MS = 5_000
 
-export const RUNS_PAGE = 200
+export const RUNS_PAGE = 100
 
 export interface RunFilter {
   status?: string

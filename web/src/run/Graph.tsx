@@ -73,7 +73,7 @@ function Card({ data }: NodeProps<GraphNode>) {
         <strong>{visible(title)}</strong> <span className="faint clip">{visible(kind)}</span>
       </div>
       <div className="card-mark">
-        {mark.state ? <Status status={mark.state} /> : <span className="faint">{hasRun ? 'not yet' : ''}</span>}
+        {mark.state ? <Status status={mark.state} /> : <span className="faint">{hasRun ? mark.words || 'not yet' : ''}</span>}
         {mark.state && mark.words !== mark.state && <span className="faint"> {mark.words}</span>}
       </div>
       <Handle type="source" position={Position.Bottom} isConnectable={false} />

@@ -88,6 +88,8 @@ function box(source: FlowNode, marks: (path: string[]) => Mark, path: string[]) 
   }
   const isFrame = source.parts.length > 0
   const data: Card = { title: source.id, kind: source.runs ? `${source.type} ${source.runs}` : source.type, mark: marks(path), isFrame }
+  const isOver = data.mark.state !== undefined && !['running', 'waiting'].includes(data.mark.state)
+  for (const { data: within } of inside.nodes) if (isOver && within.mark.state === undefined) within.mark = { ...within.mark, words: 'not taken' }
   const node: GraphNode = { id, type: 'card', data, position: { x: 0, y: 0 }, ariaLabel: `${source.type} ${source.id}: ${data.mark.state ?? 'not yet'} ${data.mark.words}`.trim() }
   return { source, node, inside, width: isFrame ? Math.max(WIDTH, x) : WIDTH, height: isFrame ? inside.height + HEAD + GAP : HEIGHT }
 }

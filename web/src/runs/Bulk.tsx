@@ -36,7 +36,8 @@ interface Progress {
 }
 
 function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[]; onClose: () => void }) {
-  const fitting = runs.filter(({ status }) => action.fits(status))
+  // As it was when the count was read: what changes meanwhile changes nothing here.
+  const [fitting] = useState(() => runs.filter(({ status }) => action.fits(status)))
   const [progress, setProgress] = useState<Progress>()
   const [reason, setReason] = useState('')
   const queries = useQueryClient()

@@ -1,6 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import type { RunSummary } from '../api/types'
 import { Status } from '../ui/Status'
 import { Time } from '../ui/Time'
@@ -51,6 +51,9 @@ export function RunTable({ rows, selected, onSelect, onEnd }: Props) {
     if (!next.delete(run)) next.add(run)
     onSelect(next)
   }
+  const latest = useRef(toggle)
+  latest.current = toggle
+  const [toggleLatest] = useState(() => (run: string) => latest.current(run))
   const onKey = (event: KeyboardEvent<HTMLDivElement>) => {
     const row = rows[active]
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return
@@ -90,7 +93,7 @@ export function RunTable({ rows, selected, onSelect, onEnd }: Props) {
                   style={{ transform: `translateY(${start - offset}px)`, height: rowHeight }}
                   onFocus={() => setActive(index)}
                 >
-                  <Cells row={row} isSelected={selected.has(row.run)} onToggle={() => toggle(row.run)} />
+                  <Cells row={row} isSelected={selected.has(row.run)} onToggle={toggleLatest} />
                 </div>
               )
             )
@@ -104,11 +107,18 @@ export function RunTable({ rows, selected, onSelect, onEnd }: Props) {
   )
 }
 
-function Cells({ row, isSelected, onToggle }: { row: RunSummary; isSelected: boolean; onToggle: () => void }) {
+interface CellsProps {
+  row: RunSummary
+  isSelected: boolean
+  onToggle: (run: string) => void
+}
+
+/** Drawn again only when the run has changed: answers that say nothing new keep their objects. */
+const Cells = memo(function Cells({ row, isSelected, onToggle }: CellsProps) {
   return (
     <>
       <span role="gridcell">
-        <input type="checkbox" tabIndex={-1} checked={isSelected} aria-label={`Select ${row.run}`} onChange={onToggle} />
+        <input type="checkbox" tabIndex={-1} checked={isSelected} aria-label={`Select ${row.run}`} onChange={() => onToggle(row.run)} />
       </span>
       <span role="gridcell" className="cell-run">
         <Link to="/runs/$run" params={{ run: row.run }} tabIndex={-1} title={row.run}>
@@ -134,4 +144,4 @@ function Cells({ row, isSelected, onToggle }: { row: RunSummary; isSelected: boo
       <span role="gridcell" className="cell-wide">{row.finished_at ? <Time at={row.finished_at} /> : '–'}</span>
     </>
   )
-}
+})

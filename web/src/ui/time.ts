@@ -43,7 +43,9 @@ export function relative(instant: number, now: number): string {
   const distance = now - instant
   if (Math.abs(distance) < 1_000) return 'now'
   const seconds = Math.floor(Math.abs(distance) / 1_000)
-  if (seconds < 60) return distance > 0 ? `${seconds} s ago` : `in ${seconds} s`
+  if (seconds < 60 && distance < 0) return `in ${seconds} s`
+  // A list of what was just started need not be drawn anew every second.
+  if (seconds < 60) return `${seconds < 10 ? seconds : seconds - (seconds % 5)} s ago`
   // What is over needs no seconds; what is to come is counted down.
   if (distance > 0 && seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`
   const words = length(seconds * 1_000)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::app::App;
@@ -16,16 +16,20 @@ use crate::error::{ApiError, ApiResult};
 /// How long the store may take to answer before the server is not ready.
 const STORE_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A page with the version and where to go on.
+/// The web page; without it, a plain one with the version and where to go on.
 #[utoipa::path(get, path = "/", responses((status = 200, content_type = "text/html", body = String)))]
-pub(super) async fn page() -> Response {
+pub(super) async fn page(headers: HeaderMap) -> Response {
+    if let Some(built_in) = crate::page::home(&headers) {
+        return built_in;
+    }
     let page = concat!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Outlast</title>\n",
         "<h1>Outlast ",
         env!("CARGO_PKG_VERSION"),
         "</h1>\n<p>This server is up. <a href=\"/healthz\">Health</a>, <a href=\"/readyz\">readiness</a>, ",
         "<a href=\"/metrics\">metrics</a>.</p>\n<p>The API is under <code>/api/v1</code>; ",
-        "<a href=\"/openapi.json\">openapi.json</a> describes it.</p>\n</html>\n"
+        "<a href=\"/openapi.json\">openapi.json</a> describes it.</p>\n",
+        "<p>The web page is not in this binary: <code>cargo xtask web</code> builds it, and the next build of the server has it.</p>\n</html>\n"
     );
     let policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
     ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
