@@ -58,6 +58,8 @@ class Fake:
             def serve(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 text = self.rfile.read(length)
+                if len(text) < length:
+                    return  # the client left in the middle
                 call = Call(self.command, self.path, json.loads(text) if text else None, dict(self.headers.items()))
                 fake.calls.append(call)
                 given = fake.answer(call)

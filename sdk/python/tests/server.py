@@ -85,7 +85,7 @@ class WithServer(unittest.TestCase):
         """A worker in a process of its own, which does the tasks of `program`."""
         env = {**os.environ, "OUTLAST_URL": self.server.url, "PYTHONPATH": str(TESTS.parent)}
         process = subprocess.Popen(
-            [*PROGRAMS[sdk], json.dumps({"lease": 1.0, "grace": 10.0, **options})],
+            [*PROGRAMS[sdk], json.dumps({"lease": 3.0, "grace": 10.0, **options})],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

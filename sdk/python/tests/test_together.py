@@ -1,12 +1,10 @@
 """Workers of both SDKs beside each other."""
 
-import shutil
 import unittest
 
 from .server import PROGRAMS, WithServer, until
 
 
-@unittest.skipUnless(shutil.which("node"), "node is not installed")
 class Together(WithServer):
     def finishes_what_another_abandoned(self, first: str, second: str) -> None:
         dead = self.worker(first)

@@ -35,8 +35,8 @@ for (const [status, tries] of [[500, 3], [503, 3], [507, 3], [429, 3], [400, 1],
 test("it gives up when the time for it is over", () =>
   withFake(() => refusal(503, "unavailable"), async (fake) => {
     const began = performance.now();
-    await assert.rejects(fake.client({ retryForMs: 500 }).get("r"), { code: "unavailable" });
-    assert.ok(performance.now() - began < 1500);
+    await assert.rejects(fake.client({ retryForMs: 1000 }).get("r"), { code: "unavailable" });
+    assert.ok(performance.now() - began < 5000);
     assert.ok(fake.calls.length > 1);
   }));
 
@@ -46,9 +46,9 @@ test("nobody there is unreachable", async () => {
 });
 
 test("a slow answer is given up and asked for again", () =>
-  withFake(failing(1, { lateMs: 2000 }, { body: { text: "it waits" } }), async (fake) => {
-    assert.equal((await fake.client({ timeoutMs: 300 }).explain("r")).text, "it waits");
-    assert.equal(fake.calls.length, 2);
+  withFake(failing(1, { lateMs: 4000 }, { body: { text: "it waits" } }), async (fake) => {
+    assert.equal((await fake.client({ timeoutMs: 1000 }).explain("r")).text, "it waits");
+    assert.ok(fake.calls.length >= 2);
   }));
 
 test("an answer that drips ends with the timeout", async () => {
@@ -61,7 +61,7 @@ test("an answer that drips ends with the timeout", async () => {
   const client = new Client({ url: `http://127.0.0.1:${server.address().port}`, timeoutMs: 400, retryForMs: 0 });
   const began = performance.now();
   await assert.rejects(client.get("r"), Unreachable);
-  assert.ok(performance.now() - began < 1500);
+  assert.ok(performance.now() - began < 4000);
   server.close();
 });
 

@@ -47,7 +47,7 @@ class House {
   worker(options = {}) {
     const program = fileURLToPath(new URL("program.js", import.meta.url));
     const env = { ...CLEAN, OUTLAST_URL: this.url };
-    const worker = this.#spawn(process.execPath, [program, JSON.stringify({ lease: 1, grace: 10, ...options })], { env });
+    const worker = this.#spawn(process.execPath, [program, JSON.stringify({ lease: 3, grace: 10, ...options })], { env });
     worker.stderr.resume();
     return worker;
   }

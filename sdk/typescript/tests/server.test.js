@@ -95,7 +95,7 @@ story("progress is shown and a cancelled run stops its handler", async (house) =
 story("a task longer than its lease is held by signs of life", async (house) => {
   house.worker();
   house.worker();
-  await house.start("nap", { seconds: 3.5 });
+  await house.start("nap", { seconds: 5 });
   assert.deepEqual(await house.client.result("r", { timeoutMs: 20_000 }), { by: "node", attempt: 1 });
   assert.deepEqual(house.log(), ["node begins"]);
 });
