@@ -140,7 +140,7 @@ class Attempt:
 
     def _due(self) -> float:
         """When the next sign of life is to be given."""
-        if self.ctx._unsent is not None:
+        if self.ctx._unsent:
             due = self._beaten + min(THROTTLE_SECONDS, self._span / 3)
         elif self._silence <= self._worker.lease:
             # Whether the handler lives is the handler's to say.
@@ -150,10 +150,8 @@ class Attempt:
         return max(due, self._not_before)
 
     def _beat(self, now: float) -> None:
-        unsent, self.ctx._unsent = self.ctx._unsent, None
-        body = {"token": self._token}
-        if unsent is not None and unsent[0] is not None:
-            body["progress"] = unsent[0]
+        progress = self.ctx._unsent.pop() if self.ctx._unsent else None
+        body = {"token": self._token} if progress is None else {"token": self._token, "progress": progress}
         try:
             # One try: between two, the handler may end, and that is more important.
             _, answer = self._worker.client.transport.call(
@@ -162,8 +160,8 @@ class Attempt:
         except OutlastError as error:
             if error.status == 409:
                 self.stop("lost")
-            elif error.passes or error.status in (401, 403):
-                self.ctx._unsent = self.ctx._unsent or unsent
+            elif (error.passes or error.status in (401, 403)) and not self.ctx._unsent:
+                self.ctx._unsent.append(progress)
             log.warning("task %s: a sign of life was not taken: %s", self._offer["task"], error)
             self._not_before = time.monotonic() + min(self._span / 6, pause(4))
             return

@@ -121,7 +121,10 @@ class Transport:
             raise ValueError("OUTLAST_URL must be http://HOST:PORT or https://HOST, without a user")
         self._host, self._port, self._prefix = parts.hostname, parts.port, parts.path.rstrip("/")
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-        self._token = token or os.environ.get("OUTLAST_TOKEN")
+        self._token = (token or os.environ.get("OUTLAST_TOKEN") or "").strip()
+        if not (self._token.isascii() and self._token.isprintable()):
+            # Said here, without it: who finds out later puts it into their message.
+            raise ValueError("OUTLAST_TOKEN has characters that no token has")
         self.timeout, self.retry_for = timeout, retry_for
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
         self._lock = threading.Lock()

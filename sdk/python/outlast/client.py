@@ -7,6 +7,8 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Concatenate, NotRequired, ParamSpec, TypedDict, TypeVar
 
 from ._http import Transport, path
@@ -14,6 +16,8 @@ from .errors import RunFailed, WaitTimeout
 
 #: How long the server is asked to wait for the end of a run, each time: proxies cut what is silent for a minute.
 WAIT_SECONDS = 30.0
+#: The same where a thread waits that cannot be stopped.
+ASYNC_WAIT_SECONDS = 5.0
 
 
 class Started(TypedDict):
@@ -134,13 +138,10 @@ class Client:
             asked = time.monotonic()
             left = WAIT_SECONDS if timeout is None else began + timeout - asked
             found = self.peek(run, max(0.0, min(left, WAIT_SECONDS)))
-            status = found["status"]
-            if status == "completed":
+            if _has_ended(found):
                 return found.get("output")
-            if status in ("failed", "cancelled", "parked"):
-                raise RunFailed(run, status, found.get("error", {}))
             if timeout is not None and time.monotonic() >= began + timeout:
-                raise WaitTimeout(run, status, timeout)
+                raise WaitTimeout(run, found["status"], timeout)
             if time.monotonic() - asked < 1.0:
                 # A server that shuts down answers at once: it is not to be asked in a circle.
                 time.sleep(random.uniform(0.1, 0.5))
@@ -211,6 +212,12 @@ class Client:
                 return
 
 
+def _has_ended(found: RunResult) -> bool:
+    if found["status"] in ("failed", "cancelled", "parked"):
+        raise RunFailed(found["run"], found["status"], found.get("error", {}))
+    return found["status"] == "completed"
+
+
 def _fresh() -> str:
     return uuid.uuid4().hex
 
@@ -224,21 +231,22 @@ _T = TypeVar("_T")
 
 def _in_thread(method: Callable[Concatenate[Client, _P], _T]) -> Callable[Concatenate[AsyncClient, _P], Awaitable[_T]]:
     async def call(self: AsyncClient, /, *args: _P.args, **options: _P.kwargs) -> _T:
-        return await asyncio.to_thread(method, self.client, *args, **options)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(method, self.client, *args, **options))
 
     call.__doc__ = method.__doc__
     return call
 
 
 class AsyncClient:
-    """The same for ``async`` programs. Each call waits in a thread, so that the loop does not."""
+    """The same for ``async`` programs. Each call waits in a thread, so that the loop does not; ``threads`` at once."""
 
-    def __init__(self, client: Client | None = None) -> None:
+    def __init__(self, client: Client | None = None, threads: int = 64) -> None:
         self.client = client or Client()
+        self._threads = ThreadPoolExecutor(threads, "outlast")
 
     start = _in_thread(Client.start)
     peek = _in_thread(Client.peek)
-    result = _in_thread(Client.result)
     get = _in_thread(Client.get)
     explain = _in_thread(Client.explain)
     signal = _in_thread(Client.signal)
@@ -247,8 +255,25 @@ class AsyncClient:
     cancel = _in_thread(Client.cancel)
     put_workflow = _in_thread(Client.put_workflow)
 
+    async def result(self, run: str, timeout: float | None = None) -> Any:
+        """As ``Client.result``. Who gives up waiting leaves no thread behind that waits for long."""
+        began = time.monotonic()
+        while True:
+            asked = time.monotonic()
+            left = ASYNC_WAIT_SECONDS if timeout is None else began + timeout - asked
+            found = await self.peek(run, max(0.0, min(left, ASYNC_WAIT_SECONDS)))
+            if _has_ended(found):
+                return found.get("output")
+            if timeout is not None and time.monotonic() >= began + timeout:
+                raise WaitTimeout(run, found["status"], timeout)
+            if time.monotonic() - asked < 1.0:
+                await asyncio.sleep(random.uniform(0.1, 0.5))
+
     async def list(self, **filters: Any) -> _Runs:
-        return await asyncio.to_thread(lambda: [*self.client.list(**filters)])
+        return await self._gather(lambda: [*self.client.list(**filters)])
 
     async def approvals(self, *, assignee: str | None = None) -> _Approvals:
-        return await asyncio.to_thread(lambda: [*self.client.approvals(assignee=assignee)])
+        return await self._gather(lambda: [*self.client.approvals(assignee=assignee)])
+
+    async def _gather(self, pages: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, pages)

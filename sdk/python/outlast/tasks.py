@@ -6,6 +6,7 @@ import inspect
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
@@ -38,7 +39,8 @@ class TaskContext:
         self._deadline = deadline
         self._stopped = threading.Event()
         self._signed = time.monotonic()
-        self._unsent: tuple[Any] | None = None
+        #: The last progress that was not sent; two threads take and put it.
+        self._unsent: deque[Any] = deque(maxlen=1)
         self._wake = threading.Event()
 
     def heartbeat(self, progress: Any = None) -> None:
@@ -54,7 +56,7 @@ class TaskContext:
                 raise ValueError(f"progress has {len(text)} bytes, the limit is {PROGRESS_BYTES_MAX}")
             progress = json.loads(text)
         self._signed = time.monotonic()
-        self._unsent = (progress,)
+        self._unsent.append(progress)
         self._wake.set()
 
     @property

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ._attempt import Attempt
@@ -100,8 +100,21 @@ class Worker:
         signals = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
         for number in signals:
             self._loop.add_signal_handler(number, self.stop)
+        ended = self._loop.create_future()
+
+        def tell() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        def work(loop: asyncio.AbstractEventLoop) -> None:
+            self._work()
+            with suppress(RuntimeError):  # nobody waits, and the loop is closed
+                loop.call_soon_threadsafe(tell)
+
+        # Not a thread of the loop's pool: calls that wait for this worker's results may have them all.
+        threading.Thread(target=work, args=(self._loop,), name="outlast-worker", daemon=True).start()
         try:
-            await asyncio.to_thread(self._work)
+            await ended
         except asyncio.CancelledError:
             self.stop()
             raise

@@ -120,7 +120,7 @@ class Calls(unittest.TestCase):
 
     def test_ids_are_quoted_and_the_token_is_sent(self) -> None:
         with Fake(lambda _: Answer(body={"text": ""})) as fake:
-            with mock.patch.dict(os.environ, {"OUTLAST_URL": fake.url + "/behind/", "OUTLAST_TOKEN": "olt_x"}):
+            with mock.patch.dict(os.environ, {"OUTLAST_URL": fake.url + "/behind/", "OUTLAST_TOKEN": "olt_x\n"}):
                 with Client() as client:
                     client.explain("a/b c?é")
             self.assertEqual(fake.calls[0].path, "/behind/api/v1/runs/a%2Fb%20c%3F%C3%A9/explain")
@@ -128,6 +128,9 @@ class Calls(unittest.TestCase):
             for bad in ["", ".", ".."]:
                 with self.assertRaises(ValueError):
                     fake.client().get(bad)
+        with self.assertRaises(ValueError) as raised:
+            Client("http://x", "olt_a\nb")
+        self.assertNotIn("olt_a", str(raised.exception))
         for url in ["ftp://x", "http://user:word@x", "x"]:
             with self.assertRaises(ValueError):
                 Client(url)

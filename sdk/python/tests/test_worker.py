@@ -205,6 +205,7 @@ class SignsOfLife(unittest.TestCase):
         lost = lambda call: refusal(409, "task_lost") if call.path.endswith("/heartbeat") else None  # noqa: E731
         for reasons, fake in self.stopped(lost):
             self.assertEqual((reasons, said(fake)), (["lost"], []))
+            self.assertEqual(len(fake.of("/heartbeat")), 1, "it is believed at once")
 
     def test_a_server_out_of_reach_for_a_lease_stops_the_handler(self) -> None:
         away = lambda call: Answer(reset=True) if call.path.endswith("/heartbeat") else None  # noqa: E731

@@ -67,7 +67,9 @@ export class Transport {
       throw new TypeError("OUTLAST_URL must be http://HOST:PORT or https://HOST, without a user");
     }
     this.#base = base.origin + base.pathname.replace(/\/+$/, "");
-    this.#token = token || process.env.OUTLAST_TOKEN;
+    this.#token = (token || process.env.OUTLAST_TOKEN || "").trim();
+    // Said here, without it: who finds out later puts it into their message.
+    if (!/^[\x21-\x7e]*$/.test(this.#token)) throw new TypeError("OUTLAST_TOKEN has characters that no token has");
     this.timeoutMs = timeoutMs;
     this.retryForMs = retryForMs;
     /** @type {(message: string) => void} */

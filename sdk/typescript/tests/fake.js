@@ -6,7 +6,7 @@ import { setTimeout as later } from "node:timers/promises";
 import { Client } from "../src/index.js";
 
 /**
- * Calls `test` with a server whose answers `answer` gives: `{ status, body, lateMs, reset, raw }`. Every call is kept.
+ * Calls `test` with a server whose answers `answer` gives: `{ status, headers, body, lateMs, reset, raw }`. Every call is kept.
  */
 export async function withFake(answer, test) {
   const fake = { calls: [], answer, of: (end) => fake.calls.filter((call) => call.path.split("?")[0].endsWith(end)) };
@@ -15,11 +15,11 @@ export async function withFake(answer, test) {
     for await (const chunk of request) text += chunk;
     const call = { path: request.url, body: text ? JSON.parse(text) : undefined, headers: request.headers };
     fake.calls.push(call);
-    const { status = 200, body = {}, lateMs = 0, reset = false, raw } = fake.answer(call);
+    const { status = 200, headers = {}, body = {}, lateMs = 0, reset = false, raw } = fake.answer(call);
     await later(lateMs, undefined, { ref: false });
     // The call was heard, and nobody is told.
     if (reset) request.socket.resetAndDestroy();
-    else response.writeHead(status).end(raw ?? JSON.stringify(body));
+    else response.writeHead(status, headers).end(raw ?? JSON.stringify(body));
   });
   await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
   fake.url = `http://127.0.0.1:${server.address().port}`;

@@ -81,12 +81,14 @@ test("an answer of somebody else is an error and no surprise", () => {
 });
 
 test("ids are quoted, the token is sent, and redirects are not followed", () =>
-  withFake(() => ({ status: 302, raw: "" }), async (fake) => {
-    const client = fake.client({ url: `${fake.url}/behind/`, token: "olt_x" });
+  withFake(() => ({ status: 302, headers: { location: "/elsewhere" }, raw: "" }), async (fake) => {
+    const client = fake.client({ url: `${fake.url}/behind/`, token: "olt_x\n" });
     await assert.rejects(client.explain("a/b c?é"), { code: "http_302" });
+    assert.equal(fake.calls.length, 1);
     assert.equal(fake.calls[0].path, "/behind/api/v1/runs/a%2Fb%20c%3F%C3%A9/explain");
     assert.equal(fake.calls[0].headers.authorization, "Bearer olt_x");
     for (const bad of ["", ".", ".."]) assert.throws(() => client.get(bad), TypeError);
+    assert.throws(() => new Client({ url: "http://x", token: "olt_a\nb" }), (error) => !error.message.includes("olt_a"));
     for (const url of ["ftp://x", "http://user:word@x", "x"]) assert.throws(() => new Client({ url }), TypeError);
   }));
 

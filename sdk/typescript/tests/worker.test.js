@@ -117,7 +117,10 @@ async function stopped(on, { leaseMs = 3000, ...more }, check) {
 }
 
 test("a lost lease stops the handler and nothing more is said", () =>
-  stopped(ends("/heartbeat", refusal(409, "task_lost")), {}, (reason, told) => assert.deepEqual([reason, told], ["lost", []])));
+  stopped(ends("/heartbeat", refusal(409, "task_lost")), {}, (reason, told, fake) => {
+    assert.deepEqual([reason, told], ["lost", []]);
+    assert.equal(fake.of("/heartbeat").length, 1, "it is believed at once");
+  }));
 
 test("a server out of reach for a lease stops the handler", () =>
   stopped(ends("/heartbeat", { reset: true }), { leaseMs: 1000 }, (reason, told, fake) => {
