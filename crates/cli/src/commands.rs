@@ -12,6 +12,7 @@ mod graph;
 mod list;
 mod replay;
 pub(crate) mod run;
+mod serve;
 mod show;
 mod signal;
 mod trace;
@@ -31,6 +32,7 @@ use crate::words::shell;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Run),
+    Serve(serve::Serve),
     Check(check::Check),
     Fmt(fmt::Fmt),
     Graph(graph::Graph),
@@ -60,6 +62,7 @@ pub(crate) fn execute(cli: Cli) -> Result<Exit> {
     let Cli { global, command } = cli;
     match command {
         Command::Run(asked) => wait(run::run(asked, &global)),
+        Command::Serve(asked) => wait(serve::serve(asked)),
         Command::Check(asked) => check::check(&asked, &global),
         Command::Fmt(asked) => fmt::fmt(&asked),
         Command::Graph(asked) => wait(graph::graph(asked, &global)),
