@@ -2,6 +2,7 @@
 //!
 //! One file per command in `commands/`. What is worth testing without a terminal is in the crates below.
 
+mod api;
 mod args;
 mod commands;
 mod database;

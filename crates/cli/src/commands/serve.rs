@@ -65,6 +65,7 @@ fn parse_namespace(text: &str) -> Result<Namespace, String> {
 
 pub(crate) async fn serve(asked: Serve) -> Result<Exit> {
     logs::write_json(asked.log);
+    raise_files();
     let settings = Settings::read(&asked.config)?;
     let engine = start(&asked, &settings).await?;
     let served = serve_on(&engine, &asked, settings).await;
@@ -76,6 +77,15 @@ pub(crate) async fn serve(asked: Serve) -> Result<Exit> {
             Err(error)
         }
     }
+}
+
+/// A shell allows a thousand open files, which is a thousand connections at most. As many as the system allows are taken.
+fn raise_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With fewer it works, too: whoever finds no room waits.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 async fn start(asked: &Serve, settings: &Settings) -> Result<Engine> {

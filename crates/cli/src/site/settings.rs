@@ -53,7 +53,8 @@ impl Settings {
         let refused = |error: &dyn std::fmt::Display| Stop::new(Exit::Error, format!("{shown}: {error}"));
         let handlers = TaskConfig::from_toml(&text, base).map_err(|error| refused(&error))?;
         let sections: Sections = toml::from_str(&text).map_err(|error| refused(&error))?;
-        let server = ServerConfig::from_toml(&text, |name| std::env::var(name).ok()).map_err(|error| refused(&error))?;
+        let server =
+            ServerConfig::from_toml(&text, |name| std::env::var(name).ok()).map_err(|error| refused(&error))?;
         let schedules = sections.schedules.read().map_err(|error| refused(&error))?;
         Ok(Settings { server, handlers: with_builtins(handlers), schedules })
     }

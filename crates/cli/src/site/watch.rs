@@ -51,20 +51,27 @@ impl Watch {
     pub(crate) async fn changed(&mut self) -> Changed {
         loop {
             self.looks.tick().await;
-            let now = self.look();
-            if now == self.seen {
-                continue;
+            if let Some(changed) = self.compare() {
+                return changed;
             }
-            let before = std::mem::replace(&mut self.seen, now);
-            let mut changed = Changed::default();
-            for path in self.seen.keys().filter(|path| before.get(*path) != self.seen.get(*path)) {
-                if *path == self.config { changed.config = true } else { changed.files.push(path.clone()) }
-            }
-            for path in before.keys().filter(|path| !self.seen.contains_key(*path)) {
-                if *path == self.config { changed.config = true } else { changed.gone.push(path.clone()) }
-            }
-            return changed;
         }
+    }
+
+    /// What has changed since it was looked at last.
+    fn compare(&mut self) -> Option<Changed> {
+        let now = self.look();
+        if now == self.seen {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.seen, now);
+        let mut changed = Changed::default();
+        for path in self.seen.keys().filter(|path| before.get(*path) != self.seen.get(*path)) {
+            if *path == self.config { changed.config = true } else { changed.files.push(path.clone()) }
+        }
+        for path in before.keys().filter(|path| !self.seen.contains_key(*path)) {
+            if *path == self.config { changed.config = true } else { changed.gone.push(path.clone()) }
+        }
+        Some(changed)
     }
 
     fn look(&self) -> BTreeMap<PathBuf, Trace> {
@@ -83,7 +90,7 @@ fn trace(path: &Path) -> Option<Trace> {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn what_is_new_other_or_gone_is_noticed_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
@@ -94,10 +101,11 @@ mod tests {
         fs::write(path("notes.txt"), "").unwrap();
         fs::write(path("outlast.toml"), "").unwrap();
         let all = Changed { config: true, files: vec![path("a.wf"), path("b.wf")], gone: Vec::new() };
-        assert_eq!(watch.changed().await, all);
+        assert_eq!(watch.compare(), Some(all));
         fs::remove_file(path("a.wf")).unwrap();
-        assert_eq!(watch.changed().await, Changed { gone: vec![path("a.wf")], ..Changed::default() });
+        assert_eq!(watch.compare(), Some(Changed { gone: vec![path("a.wf")], ..Changed::default() }));
         fs::remove_file(path("outlast.toml")).unwrap();
-        assert_eq!(watch.changed().await, Changed { config: true, ..Changed::default() });
+        assert_eq!(watch.compare(), Some(Changed { config: true, ..Changed::default() }));
+        assert_eq!(watch.compare(), None);
     }
 }
