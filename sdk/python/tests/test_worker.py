@@ -314,9 +314,10 @@ class Draining(unittest.TestCase):
                 return "never told"
 
             with self.subTest(listens=listens), Fake(Queue(offer("slow"))) as fake:
-                with mock.patch.object(worker_module, "WIND_DOWN_SECONDS", 0.5), working(fake, slow, grace=0.2):
+                with mock.patch.object(worker_module, "WIND_DOWN_SECONDS", 0.5), working(fake, slow, grace=0.2) as worker:
                     begun.wait(5)
                 leave.set()
+                until(lambda: not worker._attempts)
                 self.assertEqual(said(fake), [("give-back", None)])
 
     def test_who_is_told_twice_does_not_wait_for_the_grace_time(self) -> None:
