@@ -29,7 +29,7 @@ fn node(files: &[&str]) {
 
 #[test]
 fn the_python_sdk_copes_with_a_server_that_does_not_do_its_part() {
-    python(&["tests.test_http", "tests.test_worker"]);
+    python(&["tests.test_readme", "tests.test_http", "tests.test_worker"]);
 }
 
 #[test]
