@@ -58,8 +58,8 @@ class Server:
         self._log = threading.Thread(target=self._process.stderr.read, daemon=True)
         self._log.start()
 
-    def kill(self) -> None:
-        self._process.kill()
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        self._process.send_signal(number)
         self._process.wait()
         self._log.join()
         assert self._process.stderr is not None

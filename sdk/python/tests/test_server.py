@@ -170,6 +170,16 @@ class Workers(WithServer):
         self.assertEqual(self.client.result("r", timeout=20), {"by": "python", "attempt": 1})
         self.assertEqual(self.events("r").count("TASK_FINISHED"), 1)
 
+    def test_a_server_that_is_replaced_while_workers_wait_and_work_loses_nothing(self) -> None:
+        self.worker(lease=20.0)
+        self.start("nap", "a", seconds=2.0)
+        until(self.log)
+        self.server.kill(SIGTERM)
+        self.server.start()
+        self.start("nap", "b", seconds=0)
+        for run in ("a", "b"):
+            self.assertEqual(self.client.result(run, timeout=30), {"by": "python", "attempt": 1})
+
 
 def drawn(name: str, *scopes: str) -> tuple[str, str]:
     """A token, and what the server keeps of it."""
