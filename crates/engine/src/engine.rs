@@ -203,7 +203,7 @@ impl Outlast {
 
     /// Opens the store and starts to drive.
     pub async fn start(self) -> Result<Engine, EngineError> {
-        let Outlast { place, registry, texts, handlers, steps, refused, options } = self;
+        let Outlast { place, mut registry, texts, handlers, steps, refused, options } = self;
         if let Some(error) = refused {
             return Err(error);
         }
@@ -213,10 +213,14 @@ impl Outlast {
         };
         let (store, sole) = open(place, &options).await?;
         let options = Options { sole: sole || options.sole, ..options };
+        if !options.sole {
+            registry.leave_to_others(steps.names().map(str::to_owned).collect());
+        }
         for text in &texts {
             text.define(&*store, &options.namespace, &registry).await?;
         }
         registry.learn(&*store).await?;
+        texts.iter().for_each(|text| text.tell_lacks(&registry));
         launch(store, registry, (handlers, steps), options, host).await
     }
 }
@@ -455,7 +459,7 @@ impl Inner {
 
     /// The owner of a run that is about to be created, if it is driven here from the start. It is counted from now on.
     pub(crate) fn new_owner(&self, workflow: &WorkflowName, version: &Version) -> Result<Option<Owner>, EngineError> {
-        let served = self.registry.knows(workflow, version) && self.node()?.looping;
+        let served = self.registry.can_drive(workflow, version) && self.node()?.looping;
         let lease = self.board.lease().filter(|_| served && self.board.enter(self.runs_max));
         Ok(lease.map(|lease| Owner { lease, claim: self.next_claim() }))
     }
