@@ -16,10 +16,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             bench("outlast", "engine", &[&part[..], rest].concat())
         }
         Some((what, rest)) if what == "script" => without_cluster("outlast-script", "script", rest),
+        Some((what, rest)) if what == "server" => without_cluster("outlast-cli", "server", rest),
         Some((what, _)) => {
-            Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine, flow, script")).into())
+            Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine, flow, script, server"))
+                .into())
         }
-        None => Err(Usage::new("`bench` needs to know what to measure: store, engine, flow, script").into()),
+        None => Err(Usage::new("`bench` needs to know what to measure: store, engine, flow, script, server").into()),
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     tools::need_components()?;
     tools::need_nextest()?;
     tools::need_node()?;
+    tools::need_python()?;
     let cluster = Cluster::start()?;
     eprintln!("PostgreSQL for this run: {}", cluster.url());
 

@@ -50,6 +50,17 @@ pub(crate) fn need_node() -> Result<()> {
     )
 }
 
+/// Makes sure of Python, in which one of the SDKs is written.
+pub(crate) fn need_python() -> Result<()> {
+    let is_new_enough = "import sys; sys.exit(sys.version_info < (3, 11))";
+    if process::succeeds(Command::new("python3").args(["-c", is_new_enough])) {
+        return Ok(());
+    }
+    bail!(
+        "`python3` is missing or older than 3.11. The tests of the Python SDK need it: on Debian, `apt-get install python3`"
+    )
+}
+
 /// Whether `cargo deny` is installed. It is optional: its rules change rarely, and building it takes long.
 pub(crate) fn has_deny() -> bool {
     process::succeeds(&mut process::cargo(&["deny", "--version"]))

@@ -1,9 +1,12 @@
 //! The commands, one file each.
 
 mod approve;
+mod bench;
 mod check;
 mod completions;
 mod control;
+mod dev;
+mod doctor;
 mod events;
 mod explain;
 mod fmt;
@@ -11,9 +14,14 @@ mod fork;
 mod graph;
 mod list;
 mod replay;
+mod retry;
 pub(crate) mod run;
+mod schedule;
+mod serve;
 mod show;
 mod signal;
+mod start;
+mod token;
 mod trace;
 
 use anyhow::{Context, Result};
@@ -21,7 +29,7 @@ use clap::Subcommand;
 use outlast_script::Diagnostics;
 
 use crate::args::{Cli, Global};
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format, note};
 use crate::palette::Palette;
@@ -31,6 +39,10 @@ use crate::words::shell;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Run),
+    Dev(dev::Dev),
+    Serve(serve::Serve),
+    Start(start::Start),
+    Put(start::Put),
     Check(check::Check),
     Fmt(fmt::Fmt),
     Graph(graph::Graph),
@@ -48,6 +60,13 @@ pub(crate) enum Command {
     Resume(control::Resume),
     Cancel(control::Cancel),
     Fork(fork::Fork),
+    Retry(retry::Retry),
+    Skip(retry::Skip),
+    Schedule(schedule::ScheduleArgs),
+    Worker(doctor::Worker),
+    Doctor(doctor::Doctor),
+    Token(token::TokenArgs),
+    Bench(bench::Bench),
     Replay(replay::Replay),
     CheckReplay(replay::CheckReplay),
     Trace(trace::Trace),
@@ -60,6 +79,10 @@ pub(crate) fn execute(cli: Cli) -> Result<Exit> {
     let Cli { global, command } = cli;
     match command {
         Command::Run(asked) => wait(run::run(asked, &global)),
+        Command::Dev(asked) => wait(dev::dev(asked)),
+        Command::Serve(asked) => wait(serve::serve(asked)),
+        Command::Start(asked) => wait(start::start(asked, &global)),
+        Command::Put(asked) => wait(start::put(asked, &global)),
         Command::Check(asked) => check::check(&asked, &global),
         Command::Fmt(asked) => fmt::fmt(&asked),
         Command::Graph(asked) => wait(graph::graph(asked, &global)),
@@ -75,6 +98,13 @@ pub(crate) fn execute(cli: Cli) -> Result<Exit> {
         Command::Resume(asked) => wait(control::resume(asked, &global)),
         Command::Cancel(asked) => wait(control::cancel(asked, &global)),
         Command::Fork(asked) => wait(fork::fork(asked, &global)),
+        Command::Retry(asked) => wait(retry::retry(asked, &global)),
+        Command::Skip(asked) => wait(retry::skip(asked, &global)),
+        Command::Schedule(asked) => wait(schedule::schedule(asked, &global)),
+        Command::Worker(asked) => wait(doctor::worker(asked, &global)),
+        Command::Doctor(asked) => wait(doctor::doctor(asked, &global)),
+        Command::Token(asked) => token::token(asked, &global),
+        Command::Bench(asked) => wait(bench::bench(asked, &global)),
         Command::Replay(asked) => wait(replay::replay(asked, &global)),
         Command::CheckReplay(asked) => wait(replay::check_replay(asked, &global)),
         Command::Trace(asked) => wait(trace::trace(asked, &global)),
@@ -101,15 +131,15 @@ pub(crate) fn mistakes(found: Diagnostics) -> Stop {
 }
 
 /// A run was told something. Nothing drives it here, so it is said who does.
-fn told(global: &Global, told: &Told, what: &str, database: &DatabaseArgs) -> Result<Exit> {
+fn told(global: &Global, told: &Told, what: &str, place: &PlaceArgs) -> Result<Exit> {
     output::one(global.output, told, |_| String::new())?;
     if global.output == Format::Table {
         let palette = Palette::stderr();
         let what = if told.outcome == "duplicate" { "it was told so before" } else { what };
         note(&format!("{} {}: {what}; it is {}", palette.good("✓"), told.run, told.status));
         let is_open = ["queued", "running", "waiting"].contains(&told.status.as_str());
-        if is_open && database.get().is_sole() {
-            let (run, flag) = (shell(&told.root), database.flag());
+        if is_open && place.is_sole() {
+            let (run, flag) = (shell(&told.root), place.flag());
             note(&format!("  it goes on with: outlast run FILE --id {run}{flag}"));
         }
     }

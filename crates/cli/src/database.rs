@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use outlast::Outlast;
+use reqwest::Url;
 
 use crate::exit::{Exit, Stop};
 use crate::words::shell;
@@ -32,6 +33,59 @@ impl DatabaseArgs {
     /// What to add to a command that somebody copies, so that it finds the same database.
     pub(crate) fn flag(&self) -> String {
         self.database.as_ref().map_or(String::new(), |database| format!(" --database {}", shell(&database.to_string())))
+    }
+}
+
+/// Where runs are: behind a server, or in a database that this process opens.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct PlaceArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// A server to ask instead of a database, such as http://127.0.0.1:7117; its token is read from OUTLAST_TOKEN
+    #[arg(long, value_name = "URL", env = "OUTLAST_URL", global = true, value_parser = parse_url)]
+    url: Option<Url>,
+}
+
+/// Where runs are.
+pub(crate) enum Place {
+    /// Behind a server.
+    Server(Url),
+    /// In a database that this process opens.
+    Database(Database),
+}
+
+fn parse_url(text: &str) -> Result<Url, String> {
+    let form = "write http://HOST:PORT or https://HOST";
+    let url: Url = text.parse().map_err(|error| format!("{error}; {form}"))?;
+    match (url.scheme(), url.username()) {
+        ("http" | "https", "") if url.password().is_none() => Ok(url),
+        ("http" | "https", _) => Err("a token is in OUTLAST_TOKEN, and not in the address".to_owned()),
+        _ => Err(form.to_owned()),
+    }
+}
+
+impl PlaceArgs {
+    /// What is said on the command line counts more than what is in the environment; there, a server more than a database.
+    pub(crate) fn get(&self) -> Result<Place> {
+        let is_said = |variable: &str| std::env::var_os(variable).is_none_or(|value| value.is_empty());
+        let database = self.database.database.is_some() && is_said("OUTLAST_DATABASE");
+        match &self.url {
+            Some(_) if database && is_said("OUTLAST_URL") => {
+                Err(Stop::new(Exit::Usage, "say either --url or --database: runs are in one place").into())
+            }
+            Some(url) if !database => Ok(Place::Server(url.clone())),
+            Some(_) | None => Ok(Place::Database(self.database.get())),
+        }
+    }
+
+    /// Whether nobody else can have the runs while this process does.
+    pub(crate) fn is_sole(&self) -> bool {
+        matches!(self.get(), Ok(Place::Database(database)) if database.is_sole())
+    }
+
+    /// What to add to a command that somebody copies, so that it finds the same database.
+    pub(crate) fn flag(&self) -> String {
+        self.database.flag()
     }
 }
 

@@ -15,11 +15,13 @@ pub(crate) enum Exit {
     Usage = 2,
     /// There is no such run, file or database.
     NotFound = 3,
+    /// The server wants another token, or one with more scopes.
+    NotAllowed = 4,
     /// The run failed, or was cancelled.
     RunFailed = 5,
     /// The run is not over: the time is up, or it waits for somebody who cannot be asked here.
     Timeout = 6,
-    /// The database's server does not answer.
+    /// The server, or the database's, does not answer.
     Unreachable = 7,
     /// Ctrl-C, as shells have it.
     Interrupted = 130,

@@ -2,13 +2,16 @@
 //!
 //! One file per command in `commands/`. What is worth testing without a terminal is in the crates below.
 
+mod api;
 mod args;
 mod commands;
 mod database;
 mod exit;
+mod logs;
 mod output;
 mod palette;
 mod progress;
+mod site;
 mod sources;
 mod target;
 mod words;

@@ -132,7 +132,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// The workflows in a folder, in the order of their names.
-fn files_in(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|path| Style::of(path).is_some()).take(BESIDE_MAX).collect();

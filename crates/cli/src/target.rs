@@ -3,6 +3,7 @@
 
 mod data;
 mod local;
+mod remote;
 mod timeline;
 
 use std::time::Duration;
@@ -12,9 +13,12 @@ use outlast_flow::Position;
 
 pub(crate) use data::{Approval, Awaiting, Explained, Forked, Happened, Run, Told};
 use local::Local;
+use remote::Remote;
 pub(crate) use timeline::{Line, timeline};
 
-use crate::database::DatabaseArgs;
+use crate::api::Api;
+use crate::database::{Place, PlaceArgs};
+use crate::exit::{Exit, Stop};
 
 /// How often it is looked for what is new.
 pub(crate) const FOLLOW: Duration = Duration::from_millis(300);
@@ -52,69 +56,93 @@ pub(crate) struct Cut {
 pub(crate) enum Target {
     /// In a database that this process opens itself.
     Local(Local),
+    /// Behind a server.
+    Remote(Remote),
+}
+
+/// Asks whichever it is.
+macro_rules! ask {
+    ($target:expr, $place:ident => $question:expr) => {
+        match $target {
+            Target::Local($place) => $question.await,
+            Target::Remote($place) => $question.await,
+        }
+    };
 }
 
 impl Target {
     /// Opens it, asks, and closes it again.
-    pub(crate) async fn with<T>(database: &DatabaseArgs, ask: impl AsyncFnOnce(&Target) -> Result<T>) -> Result<T> {
-        let target = Target::Local(Local::open(&database.get()).await?);
+    pub(crate) async fn with<T>(place: &PlaceArgs, ask: impl AsyncFnOnce(&Target) -> Result<T>) -> Result<T> {
+        let target = match place.get()? {
+            Place::Database(database) => Target::Local(Local::open(&database).await?),
+            Place::Server(url) => Target::Remote(Remote::new(Api::new(url, std::env::var("OUTLAST_TOKEN").ok())?)),
+        };
         let answer = ask(&target).await;
-        let Target::Local(local) = target;
-        local.close().await;
+        match target {
+            Target::Local(local) => local.close().await,
+            Target::Remote(_) => {}
+        }
         answer
     }
 
     /// Runs, the newest first.
     pub(crate) async fn list(&self, which: &Which) -> Result<Vec<Run>> {
-        let Target::Local(local) = self;
-        local.list(which).await
+        ask!(self, place => place.list(which))
     }
 
     /// One run, and what it waits for.
     pub(crate) async fn run(&self, run: &str) -> Result<(Run, Vec<Awaiting>)> {
-        let Target::Local(local) = self;
-        local.run(run).await
+        ask!(self, place => place.run(run))
     }
 
     /// Its journal, from an index on.
     pub(crate) async fn events(&self, run: &str, from: u64) -> Result<Vec<Happened>> {
-        let Target::Local(local) = self;
-        local.events(run, from).await
+        ask!(self, place => place.events(run, from))
     }
 
     /// Its recorded journal, to replay.
     pub(crate) async fn recording(&self, run: &str) -> Result<outlast::Recording> {
-        let Target::Local(local) = self;
-        local.recording(run).await
+        ask!(self, place => place.recording(run))
     }
 
     /// Why it stands where it stands.
     pub(crate) async fn explain(&self, run: &str) -> Result<Explained> {
-        let Target::Local(local) = self;
-        local.explain(run).await
+        ask!(self, place => place.explain(run))
     }
 
     /// Where a run of a flow stands.
     pub(crate) async fn position(&self, run: &str) -> Result<Position> {
-        let Target::Local(local) = self;
-        local.position(run).await
+        ask!(self, place => place.position(run))
     }
 
     /// What somebody has to decide; of one run, or of all.
     pub(crate) async fn approvals(&self, run: Option<&str>) -> Result<Vec<Approval>> {
-        let Target::Local(local) = self;
-        local.approvals(run).await
+        ask!(self, place => place.approvals(run))
     }
 
     /// Tells a run something. It is durable when this returns.
     pub(crate) async fn tell(&self, run: &str, tell: Tell) -> Result<Told> {
-        let Target::Local(local) = self;
-        local.tell(run, tell).await
+        ask!(self, place => place.tell(run, tell))
     }
 
     /// Makes a new run out of the beginning of another one.
     pub(crate) async fn fork(&self, run: &str, cut: Cut) -> Result<Forked> {
-        let Target::Local(local) = self;
-        local.fork(run, cut).await
+        ask!(self, place => place.fork(run, cut))
+    }
+}
+
+/// The approval that is meant where none is named: the one that is open.
+fn one_of(run: &str, open: &[Approval]) -> Result<String> {
+    match open {
+        [only] => Ok(only.approval.clone()),
+        [] => {
+            let stop = Stop::new(Exit::NotFound, format!("the run {run} waits for no approval"));
+            Err(stop.hint(format!("`outlast explain {run}` says what it waits for")).into())
+        }
+        several => {
+            let ids: Vec<String> = several.iter().map(|open| format!("{} ({})", open.approval, open.title)).collect();
+            let stop = Stop::new(Exit::Usage, format!("the run {run} waits for {} approvals", ids.len()));
+            Err(stop.hint(format!("name one of {}", ids.join(", "))).into())
+        }
     }
 }

@@ -174,15 +174,8 @@ impl Outlast {
 
     /// Registers a handler of tasks with its options.
     pub fn handler(mut self, handler: Handler) -> Outlast {
-        if resume::is_reserved(handler.name()) {
-            self.refused.get_or_insert(EngineError::Invalid(resume::refusal(handler.name())));
-            return self;
-        }
-        if let Err(refused) = self.handlers.add(handler) {
-            self.refused.get_or_insert(match refused {
-                Refused::Name(error) => EngineError::Invalid(error.to_string()),
-                Refused::Taken(name) => EngineError::DuplicateHandler(name.to_string()),
-            });
+        if let Err(refused) = add(&mut self.handlers, handler) {
+            self.refused.get_or_insert(refused);
         }
         self
     }
@@ -210,7 +203,7 @@ impl Outlast {
 
     /// Opens the store and starts to drive.
     pub async fn start(self) -> Result<Engine, EngineError> {
-        let Outlast { place, registry, texts, handlers, steps, refused, options } = self;
+        let Outlast { place, mut registry, texts, handlers, steps, refused, options } = self;
         if let Some(error) = refused {
             return Err(error);
         }
@@ -220,12 +213,26 @@ impl Outlast {
         };
         let (store, sole) = open(place, &options).await?;
         let options = Options { sole: sole || options.sole, ..options };
+        if !options.sole {
+            registry.leave_to_others(steps.names().map(str::to_owned).collect());
+        }
         for text in &texts {
             text.define(&*store, &options.namespace, &registry).await?;
         }
         registry.learn(&*store).await?;
+        texts.iter().for_each(|text| text.tell_lacks(&registry));
         launch(store, registry, (handlers, steps), options, host).await
     }
+}
+
+fn add(handlers: &mut Handlers, handler: Handler) -> Result<(), EngineError> {
+    if resume::is_reserved(handler.name()) {
+        return Err(EngineError::Invalid(resume::refusal(handler.name())));
+    }
+    handlers.add(handler).map_err(|refused| match refused {
+        Refused::Name(error) => EngineError::Invalid(error.to_string()),
+        Refused::Taken(name) => EngineError::DuplicateHandler(name.to_string()),
+    })
 }
 
 /// The store, and whether nobody else can have it.
@@ -318,13 +325,15 @@ async fn launch(
         };
         host.spawn_driver(format!("outlast-driver-{number}"), Box::new(move || Box::pin(Driver::new(setup).run())));
     }
-    let worker = (options.looping && !handlers.is_empty()).then(|| Worker {
+    let offered = (options.looping && !handlers.is_empty()).then(|| watch::Sender::new(Arc::new(handlers)));
+    let worker = offered.as_ref().map(|offered| Worker {
         id: node.worker_id(),
         node: node.clone(),
         store: Arc::clone(&store),
         time: Arc::clone(&time),
         board: Arc::clone(&board),
-        handlers: Arc::new(handlers),
+        handlers: Arc::clone(&offered.borrow()),
+        offered: offered.subscribe(),
         limits: options.limits.clone(),
         tasks_max: options.tasks_max,
         lease: options.lease,
@@ -368,6 +377,7 @@ async fn launch(
             stage,
             stopped,
             rested,
+            offered,
             next_claim: first_claim,
             gauged: Gauged::default(),
             seen: Seen::default(),
@@ -417,6 +427,8 @@ pub(crate) struct Inner {
     stopped: watch::Receiver<bool>,
     /// Whether the worker has ended.
     rested: watch::Receiver<bool>,
+    /// What the worker can do; none if there is no worker.
+    offered: Option<watch::Sender<Arc<Handlers>>>,
     next_claim: AtomicU64,
     pub(crate) gauged: Gauged,
     /// Workers elsewhere.
@@ -447,7 +459,7 @@ impl Inner {
 
     /// The owner of a run that is about to be created, if it is driven here from the start. It is counted from now on.
     pub(crate) fn new_owner(&self, workflow: &WorkflowName, version: &Version) -> Result<Option<Owner>, EngineError> {
-        let served = self.registry.knows(workflow, version) && self.node()?.looping;
+        let served = self.registry.can_drive(workflow, version) && self.node()?.looping;
         let lease = self.board.lease().filter(|_| served && self.board.enter(self.runs_max));
         Ok(lease.map(|lease| Owner { lease, claim: self.next_claim() }))
     }
@@ -459,6 +471,19 @@ impl Inner {
 }
 
 impl Engine {
+    /// Puts other handlers in the place of those this process began with, for tasks that begin from now on; what runs ends with
+    /// the handler it began with. If one of them cannot be used, all stay as they were. An engine that began without any is no
+    /// worker, and does not become one.
+    pub fn replace_handlers(&self, handlers: Vec<Handler>) -> Result<(), EngineError> {
+        let no_worker = || EngineError::Invalid("an engine that began without handlers does no tasks".to_owned());
+        let offered = self.inner.offered.as_ref().ok_or_else(no_worker)?;
+        let mut known = Handlers::default();
+        handlers.into_iter().try_for_each(|handler| add(&mut known, handler))?;
+        offered.send_replace(Arc::new(known));
+        self.inner.board.somebody_has_tasks();
+        Ok(())
+    }
+
     /// Stops politely: claims nothing more, lets running step bodies end for a while, gives every run back, and ends the
     /// lease, so that another process can go on at once. Afterwards the database is closed, and every call says that the
     /// engine is shut down.

@@ -1,6 +1,6 @@
 //! The workflows an engine knows, by name and version, in whatever style they are written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -20,6 +20,11 @@ pub(crate) trait Definition: Send + Sync {
     /// A program that was told nothing yet.
     fn program(&self, about: About, input: Bytes) -> Box<dyn Program>;
 
+    /// What a process must have to drive it.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
     /// The flow that it is, if it is one.
     #[cfg(feature = "flow")]
     fn flow(&self) -> Option<&outlast_flow::Flow> {
@@ -35,6 +40,15 @@ pub(crate) trait Definition: Send + Sync {
     fn restore(&self, about: About, _input: Bytes, _snapshot: &Snapshot) -> Result<Box<dyn Program>, String> {
         Err(format!("the programs of {} make none", about.info.workflow))
     }
+}
+
+/// What a text names that a process may lack.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needs {
+    /// Steps that are registered by name.
+    pub(crate) steps: Vec<String>,
+    /// Workflows it starts.
+    pub(crate) workflows: Vec<WorkflowName>,
 }
 
 /// What a program is told about its run, and given.
@@ -70,6 +84,8 @@ impl About {
 #[derive(Default)]
 pub(crate) struct Registry {
     workflows: RwLock<BTreeMap<WorkflowName, Known>>,
+    /// The names of the steps there are here; none if nobody else could drive what lacks one.
+    steps: Option<BTreeSet<String>>,
     /// Up to which revision the texts of the store are known.
     seen: AtomicU64,
 }
@@ -81,12 +97,27 @@ struct Known {
     code: Option<Version>,
     /// What new runs of a namespace begin with if it is text, and since which revision of the store's.
     texts: BTreeMap<Namespace, (Revision, Version)>,
-    versions: BTreeMap<Version, Arc<dyn Definition>>,
+    versions: BTreeMap<Version, Offer>,
+}
+
+/// A version, and what it takes to drive it.
+#[derive(Clone)]
+struct Offer {
+    definition: Arc<dyn Definition>,
+    needs: Arc<Needs>,
+}
+
+impl Offer {
+    fn of(definition: Arc<dyn Definition>) -> Offer {
+        let needs = Arc::new(definition.needs());
+        Offer { definition, needs }
+    }
 }
 
 impl Clone for Registry {
     fn clone(&self) -> Registry {
-        Registry { workflows: RwLock::new(self.read().clone()), seen: AtomicU64::new(self.seen().0) }
+        let workflows = RwLock::new(self.read().clone());
+        Registry { workflows, steps: self.steps.clone(), seen: AtomicU64::new(self.seen().0) }
     }
 }
 
@@ -115,7 +146,7 @@ impl Registry {
             return Err(workflow.name);
         }
         let versions = workflow.versions.into_iter();
-        let versions = versions.map(|(version, code)| (version, Arc::new(code) as Arc<dyn Definition>));
+        let versions = versions.map(|(version, code)| (version, Offer::of(Arc::new(code))));
         let known = Known { code: Some(workflow.newest), texts: BTreeMap::new(), versions: versions.collect() };
         workflows.insert(workflow.name, known);
         Ok(())
@@ -125,7 +156,7 @@ impl Registry {
     pub(crate) fn put(&self, workflow: &WorkflowName, version: &Version, definition: Arc<dyn Definition>) {
         let mut workflows = self.write();
         let known = workflows.entry(workflow.clone()).or_default();
-        known.versions.entry(version.clone()).or_insert(definition);
+        known.versions.entry(version.clone()).or_insert_with(|| Offer::of(definition));
     }
 
     /// From now on new runs of a namespace begin with this version, unless a newer revision says otherwise.
@@ -195,22 +226,48 @@ impl Registry {
         Err(EngineError::VersionMismatch { workflow: workflow.to_string(), version: version.to_string() })
     }
 
+    /// From now on texts that name a step or a workflow that is not here are left to others.
+    pub(crate) fn leave_to_others(&mut self, steps: BTreeSet<String>) {
+        self.steps = Some(steps);
+    }
+
+    /// What a text names and is not here; none if it can be driven here.
+    pub(crate) fn lacks(&self, workflow: &WorkflowName, version: &Version) -> Option<String> {
+        let workflows = self.read();
+        self.lack(&workflows, workflows.get(workflow)?.versions.get(version)?)
+    }
+
+    fn lack(&self, workflows: &BTreeMap<WorkflowName, Known>, offer: &Offer) -> Option<String> {
+        let here = self.steps.as_ref()?;
+        let step = offer.needs.steps.iter().find(|step| !here.contains(*step));
+        let workflow = || offer.needs.workflows.iter().find(|workflow| !workflows.contains_key(*workflow));
+        step.map(|step| format!("the step {step:?}"))
+            .or_else(|| Some(format!("the workflow {:?}", workflow()?.as_str())))
+    }
+
+    /// Whether runs of a version can be driven here.
+    pub(crate) fn can_drive(&self, workflow: &WorkflowName, version: &Version) -> bool {
+        self.knows(workflow, version) && self.lacks(workflow, version).is_none()
+    }
+
     /// What this node can drive.
     pub(crate) fn serves(&self) -> Serves {
         Serves::Only(self.offers())
     }
 
-    /// Every workflow with every version.
+    /// Every workflow with every version that can be driven here.
     pub(crate) fn offers(&self) -> Vec<(WorkflowName, Version)> {
         let workflows = self.read();
-        let all = workflows
-            .iter()
-            .flat_map(|(name, workflow)| workflow.versions.keys().map(move |version| (name.clone(), version.clone())));
-        all.collect()
+        let mut offers = Vec::new();
+        for (name, known) in &*workflows {
+            let here = known.versions.iter().filter(|(_, offer)| self.lack(&workflows, offer).is_none());
+            offers.extend(here.map(|(version, _)| (name.clone(), version.clone())));
+        }
+        offers
     }
 
     pub(crate) fn definition(&self, workflow: &WorkflowName, version: &Version) -> Option<Arc<dyn Definition>> {
-        self.read().get(workflow)?.versions.get(version).cloned()
+        Some(Arc::clone(&self.read().get(workflow)?.versions.get(version)?.definition))
     }
 }
 

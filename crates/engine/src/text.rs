@@ -63,6 +63,15 @@ impl Text {
         &self.workflows
     }
 
+    /// Says what its author may have forgotten here, or left to others.
+    pub(crate) fn tell_lacks(&self, registry: &Registry) {
+        let lacks =
+            self.workflows.iter().find_map(|workflow| Some((workflow, registry.lacks(workflow, &self.version)?)));
+        if let Some((workflow, lacks)) = lacks {
+            tracing::warn!(%workflow, "{} needs {lacks}, which is not registered here: its runs are left to others", self.file);
+        }
+    }
+
     /// Lets a registry run it. Nothing begins with it yet.
     pub(crate) fn register(&self, registry: &Registry) {
         self.workflows.iter().for_each(|name| registry.put(name, &self.version, Arc::clone(&self.definition)));
@@ -156,6 +165,7 @@ impl Engine {
         let inner = &self.inner;
         let store = inner.store()?;
         text.define(&*store, &self.namespace, &inner.registry).await?;
+        text.tell_lacks(&inner.registry);
         // At once, so that nobody parks what begins with it.
         inner.node()?.announce().await;
         Ok(text.workflows.iter().map(ToString::to_string).collect())

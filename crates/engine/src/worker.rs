@@ -51,6 +51,8 @@ pub(crate) struct Worker {
     pub(crate) time: Arc<Time>,
     pub(crate) board: Arc<Board>,
     pub(crate) handlers: Arc<Handlers>,
+    /// What it is to do instead.
+    pub(crate) offered: watch::Receiver<Arc<Handlers>>,
     pub(crate) limits: Limits,
     /// Tasks it does at once.
     pub(crate) tasks_max: usize,
@@ -122,7 +124,10 @@ impl Worker {
                 desk.outcomes.clear();
             }
             match claimed {
-                Some(tasks) => self.begin(&mut desk, tasks),
+                Some(tasks) => {
+                    self.begin(&mut desk, tasks);
+                    self.take_handlers(&mut desk);
+                }
                 None => desk.poll = desk.poll.min(self.after(self.poll)),
             }
             self.wait(&mut desk, beat, reported).await;
@@ -344,6 +349,17 @@ impl Worker {
             desk.held.add(task, context);
             self.time.host().spawn(Box::pin(attempt.run(Arc::clone(handler))));
         }
+    }
+
+    /// Works with other handlers from now on, if there are any. Only when the last claim was answered: one that is made again
+    /// under its name must ask for the same.
+    fn take_handlers(&mut self, desk: &mut Desk) {
+        if !self.offered.has_changed().unwrap_or(false) {
+            return;
+        }
+        self.handlers = Arc::clone(&self.offered.borrow_and_update());
+        (desk.hungry, desk.noted) = (true, None);
+        desk.poll = self.after(Duration::ZERO);
     }
 
     /// Waits until there is something to do.

@@ -7,7 +7,7 @@ pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod options;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use outlast_script::{Diagnostic, Diagnostics, Source, Span, nearest};
 use sha2::{Digest, Sha256};
 
 use crate::limits::{CONCURRENCY_MAX, FILE_BYTES_MAX, NESTING_MAX, NODES_MAX, PROBLEMS_MAX};
-use crate::model::{Body, Edge, LoopEdge, Node, OnError};
+use crate::model::{Body, Edge, LoopEdge, Node, NodeKind, OnError};
 use crate::schema::{Schema, Shape};
 use crate::template::Template;
 use crate::tree::{Kind, Tree};
@@ -87,6 +87,24 @@ impl Flow {
     /// The hash of the text: a run stays with the text it began with.
     pub fn version(&self) -> &str {
         &self.inner.hash
+    }
+
+    /// The steps its nodes name: whoever drives it must have them.
+    pub fn steps(&self) -> BTreeSet<&str> {
+        let steps = self.inner.body.all().into_iter().filter_map(|node| match &node.kind {
+            NodeKind::Step(step) => Some(&*step.name),
+            _ => None,
+        });
+        steps.collect()
+    }
+
+    /// The workflows its nodes start in whatever version is newest: whoever drives it must know them.
+    pub fn children(&self) -> BTreeSet<&str> {
+        let children = self.inner.body.all().into_iter().filter_map(|node| match &node.kind {
+            NodeKind::Workflow(child) if child.version.is_none() => Some(child.workflow.as_str()),
+            _ => None,
+        });
+        children.collect()
     }
 
     /// What is probably not meant, and does not keep the flow from running.

@@ -25,6 +25,19 @@ impl Body {
         Body { nodes, places }
     }
 
+    /// Its nodes, and those in them.
+    pub(crate) fn all(&self) -> Vec<&Node> {
+        let mut found: Vec<&Node> = self.nodes.iter().collect();
+        let mut at = 0;
+        while let Some(&node) = found.get(at) {
+            if let NodeKind::Container(container) = &node.kind {
+                found.extend(container.bodies.iter().flat_map(|body| &body.nodes));
+            }
+            at += 1;
+        }
+        found
+    }
+
     /// The place of a node among its siblings.
     pub(crate) fn place(&self, id: &str) -> Option<usize> {
         self.places.get(id).copied()

@@ -18,7 +18,7 @@ use crate::model::{Body, ContainerNode, NodeKind, Rule};
 use crate::state::{Block, Container, Entry, Kept, Slot, State};
 
 /// Where a run of a flow stands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Position {
     /// The run.
     pub run: String,
@@ -67,7 +67,7 @@ pub enum NodeStatus {
 }
 
 /// One entry of one container.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContainerFrame {
     /// The container's id.
     pub node: String,

@@ -5,6 +5,7 @@ mod expr;
 mod names;
 mod stmt;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -81,6 +82,8 @@ pub(crate) struct Checked {
     /// What each function uses of the functions around it.
     pub(crate) captures: Vec<Vec<VariableId>>,
     pub(crate) workflows: Vec<Arc<str>>,
+    /// The workflows it starts by names that stand in the text, in whatever version is newest.
+    pub(crate) children: BTreeSet<Arc<str>>,
     pub(crate) problems: Vec<Diagnostic>,
 }
 

@@ -1,5 +1,6 @@
 //! A script: a file that was read, checked and compiled.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub struct Script {
     pub(crate) code: Arc<Code>,
     version: Arc<str>,
     warnings: Arc<Diagnostics>,
+    children: Arc<BTreeSet<Arc<str>>>,
 }
 
 impl Script {
@@ -66,7 +68,8 @@ impl Script {
             source: source.clone(),
         };
         let warnings = Arc::new(Diagnostics::new(source, checked.problems));
-        Ok(Script { code: Arc::new(code), version: version.into(), warnings })
+        let children = Arc::new(checked.children);
+        Ok(Script { code: Arc::new(code), version: version.into(), warnings, children })
     }
 
     /// The hash of the text: a run stays with the text it began with.
@@ -87,6 +90,17 @@ impl Script {
         let name = self.code.source.name();
         let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
         vec![name.strip_suffix(".wf").unwrap_or(name)]
+    }
+
+    /// The workflows it starts by names that stand in its text, in whatever version is newest: whoever drives it must know them.
+    ///
+    /// ```
+    /// let script = outlast_script::Script::compile("a.wf", "return await Workflow.run(\"ship\", Inputs)")?;
+    /// assert_eq!(script.children().collect::<Vec<_>>(), ["ship"]);
+    /// # Ok::<(), outlast_script::Diagnostics>(())
+    /// ```
+    pub fn children(&self) -> impl Iterator<Item = &str> {
+        self.children.iter().map(|name| &**name)
     }
 
     /// What is probably not meant, and does not keep the script from running.

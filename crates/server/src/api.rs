@@ -62,6 +62,8 @@ pub(crate) fn table() -> Table {
         .add(READ, routes!(runs::result))
         .add(READ, routes!(runs::explain))
         .add(READ, routes!(runs::operations))
+        .add(READ, routes!(runs::export))
+        .add(READ, routes!(runs::position))
         .add(READ, routes!(events::page))
         .add(READ, routes!(events::stream))
         .add(SIGNAL, routes!(control::signal))

@@ -93,7 +93,7 @@ impl Server {
         let failed = |error| ServerError::Bind(format!("{address:?}"), error);
         // Looked at before anything listens: not even for a moment may a stranger be let in.
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host(&address).await.map_err(failed)?.collect();
-        let open = matches!(self.options.access, Access::Open);
+        let open = self.options.access.is_for_this_machine();
         if let Some(public) = addresses.iter().find(|address| open && !address.ip().is_loopback()) {
             return Err(ServerError::Unprotected(*public));
         }

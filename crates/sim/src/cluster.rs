@@ -16,7 +16,7 @@ use crate::case::{Case, DRIFT, DROPPED, FORBIDDEN, HERE, LATENCY, LOST, Programs
 use crate::client::Client;
 use crate::generate::SIGNALS;
 use crate::ground::Ground;
-use crate::interpret::{Input, Outside, WORKFLOW, employ, register_versions, steps, write};
+use crate::interpret::{Input, Outside, WORKFLOW, bounded, employ, register_versions, steps, write};
 use crate::ledger::Ledger;
 use crate::nemesis::begin;
 use crate::tally::count;
@@ -209,11 +209,12 @@ impl Cluster {
         let (outside, role) = (self.outside(self.ledger.of(&place.name)), options.role_of(number));
         let engine = engine.snapshot_after(options.snapshots.after);
         let engine = if role.works() { employ(engine, outside.clone()).tasks_max(options.tasks_max) } else { engine };
-        // Whoever drives learns of texts: also one that is there for tasks only.
-        let engine = if self.case.written.is_empty() { engine } else { steps(engine, outside.clone()) };
+        // Whoever is there for tasks only learns of texts, too, and drives those that need neither steps nor code.
+        let engine = if self.case.written.is_empty() { engine } else { bounded(engine, &outside) };
         if !role.drives() {
             return engine;
         }
+        let engine = if self.case.written.is_empty() { engine } else { steps(engine, outside.clone()) };
         let engine = register_versions(engine, outside, options.versions_of(number));
         write(engine, &self.case.written, EDITIONS[0])
     }

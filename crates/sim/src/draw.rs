@@ -28,15 +28,6 @@ const FEW: u64 = 0xFE60_0000_0000_0004;
 /// And of workflows that are text.
 const WRITTEN: u64 = 0x7E87_0000_0000_0005;
 
-/// The case of a seed, and texts if there are to be any.
-pub fn draw_with(texts: bool, seed: u64) -> Case {
-    let mut case = draw(seed);
-    if texts {
-        written::add(&mut Chance::new(seed ^ WRITTEN), &mut case);
-    }
-    case
-}
-
 /// The case of a seed.
 pub fn draw(seed: u64) -> Case {
     let mut chance = Chance::new(seed);
@@ -52,6 +43,7 @@ pub fn draw(seed: u64) -> Case {
     guests::add(&mut Chance::new(seed ^ GUESTS), &mut case);
     bury(&mut Chance::new(seed ^ DEAD), &mut case);
     few(&mut Chance::new(seed ^ FEW), &mut case.options);
+    written::add(&mut Chance::new(seed ^ WRITTEN), &mut case);
     case
 }
 
@@ -375,7 +367,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_fault_and_of_act_is_drawn() {
-        let cases: Vec<Case> = (0..1_000).map(|seed| draw_with(true, seed)).collect();
+        let cases: Vec<Case> = (0..1_000).map(draw).collect();
         let faults: BTreeSet<&str> =
             cases.iter().flat_map(|case| &case.faults).map(|fault| fault.what.kind()).collect();
         let acts: BTreeSet<&str> = cases.iter().flat_map(|case| &case.acts).map(|act| act.what.kind()).collect();
@@ -385,7 +377,7 @@ mod tests {
 
     #[test]
     fn case_survives_being_written_down() {
-        for case in (0..100).map(|seed| draw_with(true, seed)) {
+        for case in (0..100).map(draw) {
             let text = serde_json::to_string(&case).unwrap();
             assert_eq!(serde_json::from_str::<Case>(&text).unwrap(), case);
         }

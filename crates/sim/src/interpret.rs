@@ -25,7 +25,7 @@ pub(crate) use errands::ERRAND;
 pub use errands::{ALONE, Order, employ, enqueue};
 use errands::{performed, queued};
 use operations::{Open, made};
-pub(crate) use texts::{STEP, edition, steps, write};
+pub(crate) use texts::{STEP, bounded, edition, steps, write};
 
 /// The workflow that plays a tree.
 pub const WORKFLOW: &str = "tree";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outlast_sim::case::Case;
 use outlast_sim::corpus::{self, Kept};
-use outlast_sim::draw::draw_with;
+use outlast_sim::draw::draw;
 use outlast_sim::failure::Failure;
 use outlast_sim::ground::Kind;
 use outlast_sim::play::play;
@@ -21,8 +21,8 @@ const SEEDS_ON_DISK: u64 = 500;
 /// All cases that are played in memory should take no longer, on two cores that nobody else uses.
 const AIM: Duration = Duration::from_secs(300);
 
-const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds N] [--within N] [--threads N] [--texts] [--store NAME]
-       cargo xtask sim --seed SEED [--texts] [--store NAME]
+const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds N] [--within N] [--threads N] [--store NAME]
+       cargo xtask sim --seed SEED [--store NAME]
        cargo xtask sim --case FILE [--store NAME]
        cargo xtask sim --planted [NAME]
 
@@ -31,7 +31,6 @@ const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds
   --seconds N    stops after so many seconds
   --within N     fails if the seeds take longer than so many seconds
   --store NAME   plays the seeds on `sqlite` or `postgres`: only them, and fewer if nobody says otherwise
-  --texts        plays scripts and flows among them, too: not without findings yet
   --seed SEED    plays one case, twice, and tells its story
   --case FILE    plays one case that is written down, twice: one of the corpus, or one that has failed
   --totals FILE  adds a line to a file: how many seeds, how long, and what happened how often, as JSON
@@ -45,7 +44,6 @@ struct Options {
     seconds: Option<u64>,
     within: Option<u64>,
     threads: usize,
-    texts: bool,
     seed: Option<u64>,
     case: Option<PathBuf>,
     planted: Option<Option<String>>,
@@ -74,7 +72,7 @@ fn run() -> Result<bool, String> {
         return written(file, &ground);
     }
     Ok(match (&options.seed, &options.planted, ground) {
-        (Some(seed), _, ground) => one(draw_with(options.texts, *seed), &ground),
+        (Some(seed), _, ground) => one(draw(*seed), &ground),
         (None, Some(name), _) => planted(name.as_deref(), &options),
         (None, None, Kind::Memory) => everything(&options),
         #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -93,19 +91,8 @@ fn options() -> Result<Options, String> {
 fn parsed() -> Option<Options> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let (seeds, seconds, seed, case, planted, store) = (None, None, None, None, None, None);
-    let mut options = Options {
-        seeds,
-        from: 0,
-        seconds,
-        within: None,
-        threads,
-        texts: false,
-        seed,
-        case,
-        planted,
-        store,
-        totals: None,
-    };
+    let mut options =
+        Options { seeds, from: 0, seconds, within: None, threads, seed, case, planted, store, totals: None };
     let mut args = std::env::args().skip(1).peekable();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -114,7 +101,6 @@ fn parsed() -> Option<Options> {
             "--seconds" => options.seconds = Some(args.next()?.parse().ok()?),
             "--within" => options.within = Some(args.next()?.parse().ok()?),
             "--threads" => options.threads = args.next()?.parse::<usize>().ok()?.max(1),
-            "--texts" => options.texts = true,
             "--seed" => options.seed = Some(args.next()?.parse().ok()?),
             "--case" => options.case = Some(args.next()?.into()),
             "--store" => options.store = Some(args.next()?),
@@ -203,11 +189,7 @@ fn everything(options: &Options) -> bool {
 fn random(options: &Options, ground: &Kind) -> bool {
     let seeds = options.seeds.unwrap_or(if ground.repeats() { SEEDS } else { SEEDS_ON_DISK });
     let seeds = options.from..options.from.saturating_add(seeds);
-    let limits = suite::Limits {
-        time: options.seconds.map(Duration::from_secs),
-        texts: options.texts,
-        ..suite::Limits::default()
-    };
+    let limits = suite::Limits { time: options.seconds.map(Duration::from_secs), ..suite::Limits::default() };
     let report = suite::random(ground, seeds, options.threads, limits);
     if let Some(Err(error)) = options.totals.as_deref().map(|file| report.add_to(file)) {
         println!("the totals could not be written down: {error}");

@@ -15,8 +15,6 @@ use crate::{nth, suite};
 const SEEDS_FIRST: u64 = 64;
 /// Random cases that are played for one bug before it counts as not found.
 const SEEDS: u64 = 4_000;
-/// The family of bugs in workflows that are text.
-const TEXTS: &str = "text";
 /// At most so many may be missed.
 const MISSED_MAX: usize = 1;
 
@@ -71,14 +69,6 @@ pub fn hunt(name: Option<&str>, threads: usize) -> bool {
         return true;
     }
     let chosen: Vec<&Bug> = chosen.into_iter().filter(|bug| bug.adapter().is_none()).collect();
-    let (texts, chosen): (Vec<&Bug>, Vec<&Bug>) = chosen.into_iter().partition(|bug| bug.family == TEXTS);
-    if !texts.is_empty() {
-        // With texts a sound program is not free of findings yet, so whoever found something would prove nothing.
-        println!("{} bugs in workflows that are text are not hunted: see `--texts`", texts.len());
-        if name.is_some() {
-            return true;
-        }
-    }
     if chosen.is_empty() {
         println!("no bug is named {:?}; there are: {}", name.unwrap_or(""), names());
         return false;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use outlast_core::commit::{InboxItem, InboxKind};
+use outlast_core::event::Event;
 use outlast_core::id::RunKey;
 use outlast_core::limits::TRIES_ALONE;
 use outlast_core::time::Timestamp;
@@ -16,7 +17,6 @@ use crate::cluster::Cluster;
 use crate::interpret::ALONE;
 use crate::oracle::{Evidence, Findings, Scene};
 use crate::watch::State;
-use crate::written::place_of;
 
 /// How long clients may still wait for an answer.
 const CLIENTS_MAX: u32 = 120;
@@ -221,16 +221,23 @@ fn pending_of(state: &RunState, now: Timestamp) -> Vec<(u8, String, Line)> {
         let of_name = |other: &&InboxItem| other.kind == InboxKind::Signal && other.name == item.name;
         state.inbox.iter().find(of_name).is_some_and(|first| first.id == item.id)
     };
+    let is_open = |item: &InboxItem| {
+        item.key.as_ref().is_none_or(|key| state.awaiting.iter().any(|awaited| is_of(awaited, key.as_str())))
+    };
+    let is_pausing = is_pausing(state);
     for item in &state.inbox {
         let is_urgent = match item.kind {
+            InboxKind::Signal if is_pausing => false,
             InboxKind::Signal => match &item.key {
                 None => is_awaited(state, item) && first_of_name(item),
                 Some(key) => state.awaiting.iter().any(|awaited| is_answered(awaited, key.as_str())),
             },
-            // The pause of a flow begins when the tasks that run have ended.
-            InboxKind::Pause if place_of(state.view.workflow.as_str()).is_some() => !has_tasks(state),
+            InboxKind::Cancel | InboxKind::Resume | InboxKind::Intervene => true,
+            InboxKind::TaskFinished | InboxKind::TaskFailed => is_open(item),
             // What is not for an open operation any more waits for whoever comes.
-            _ => item.key.as_ref().is_none_or(|key| state.awaiting.iter().any(|awaited| is_of(awaited, key.as_str()))),
+            InboxKind::Approval | InboxKind::Callback | InboxKind::Timer | InboxKind::Child | InboxKind::Pause => {
+                !is_pausing && is_open(item)
+            }
         };
         if is_urgent {
             found.push((8, format!("has {:?} {:?} in its inbox and does not read it", item.kind, item.id), line));
@@ -239,8 +246,11 @@ fn pending_of(state: &RunState, now: Timestamp) -> Vec<(u8, String, Line)> {
     found
 }
 
-fn has_tasks(state: &RunState) -> bool {
-    state.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. }))
+/// The pause of a flow begins when the tasks that run have ended, and until then nothing else is read.
+fn is_pausing(state: &RunState) -> bool {
+    let is_flow = state.events().iter().any(Event::is_mark);
+    let has_tasks = state.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. }));
+    is_flow && has_tasks && state.inbox.iter().any(|item| item.kind == InboxKind::Pause)
 }
 
 fn is_awaited(state: &RunState, signal: &InboxItem) -> bool {

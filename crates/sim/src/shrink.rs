@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Programs, Role};
 use crate::tree::smaller;
+use crate::written::Written;
 
 /// The smallest case found that still fails, within so many tries.
 pub fn shrink(case: &Case, tries: usize, mut fails: impl FnMut(&Case) -> bool) -> Case {
@@ -12,7 +13,7 @@ pub fn shrink(case: &Case, tries: usize, mut fails: impl FnMut(&Case) -> bool) -
         shrinking.fewer(|case| &mut case.acts);
         shrinking.fewer(|case| &mut case.schedules);
         shrinking.fewer(|case| &mut case.guests);
-        shrinking.fewer_texts();
+        shrinking.smaller_texts();
         shrinking.smaller_runs();
         shrinking.plainer();
         if shrinking.best == before || shrinking.left == 0 {
@@ -86,12 +87,40 @@ impl Shrinking<'_> {
         }
     }
 
-    /// Without the last text; others are named by their places, and start those behind them. Nothing is put in its place: who would
-    /// start it cannot.
-    fn fewer_texts(&mut self) {
+    /// Without texts, without one of them, and with smaller ones.
+    fn smaller_texts(&mut self) {
         let mut candidate = self.best.clone();
         candidate.written.clear();
         candidate.acts.retain(|act| act.what.written().is_none());
+        candidate.options.staff();
+        self.attempt(candidate);
+        for place in (0..self.best.written.len()).rev() {
+            self.without_text(place);
+        }
+        for place in 0..self.best.written.len() {
+            while let Some(text) = self.best.written.get(place).cloned() {
+                let shrunk = text.smaller().into_iter().any(|text| {
+                    let mut candidate = self.best.clone();
+                    candidate.written[place] = text;
+                    self.attempt(candidate)
+                });
+                if !shrunk || self.left == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// One that does nothing is put in its place, unless it is the last and nobody starts it: others are named by their places.
+    fn without_text(&mut self, place: usize) {
+        let mut candidate = self.best.clone();
+        candidate.acts.retain(|act| act.what.written() != Some(place));
+        let is_started = |(other, text): (usize, &Written)| other < place && text.starts(place - other);
+        if place + 1 == candidate.written.len() && !candidate.written.iter().enumerate().any(is_started) {
+            candidate.written.pop();
+        } else {
+            candidate.written[place] = Written::nothing();
+        }
         candidate.options.staff();
         self.attempt(candidate);
     }
@@ -145,6 +174,7 @@ mod tests {
         let small = shrink(&case, 1_000, guilty);
         assert_eq!(small.faults.len(), 1, "{small:?}");
         assert_eq!((small.acts.len(), small.runs.len(), small.options.processes), (0, 1, 1), "{small:?}");
+        assert!(small.written.is_empty(), "{small:?}");
     }
 
     #[test]
@@ -156,6 +186,25 @@ mod tests {
         let case = (0..).map(draw).find(guilty).unwrap();
         let small = shrink(&case, 1_000, guilty);
         assert_eq!((small.acts.len(), small.faults.len()), (1, 1), "{small:?}");
+    }
+
+    #[test]
+    fn a_text_that_matters_is_left_alone_and_with_little_in_it() {
+        use crate::written::{Program, What};
+        let waits = |text: &Written| match &text.program {
+            Program::Flow(graph) => graph.all().iter().any(|node| matches!(node.what, What::Wait { .. })),
+            Program::Script(_) => false,
+        };
+        let guilty = |case: &Case| case.written.iter().any(waits);
+        let nodes = |text: &Written| match &text.program {
+            Program::Flow(graph) => graph.all().len(),
+            Program::Script(_) => 0,
+        };
+        let large = |case: &Case| case.written.len() > 2 && waits(&case.written[1]) && nodes(&case.written[1]) > 4;
+        let case = (0..).map(draw).find(|case| large(case)).unwrap();
+        let small = shrink(&case, 10_000, guilty);
+        let left: Vec<usize> = small.written.iter().map(nodes).filter(|nodes| *nodes > 0).collect();
+        assert_eq!((left, small.acts.len()), (vec![1], 0), "{small:?}");
     }
 
     #[test]

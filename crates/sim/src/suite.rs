@@ -13,7 +13,7 @@ use outlast_core::event::Kind;
 use outlast_core::failure::code;
 
 use crate::case::{Act, Case, Fault};
-use crate::draw::draw_with;
+use crate::draw::draw;
 use crate::ground;
 use crate::interpret::PLANNED;
 use crate::oracle;
@@ -77,35 +77,6 @@ pub const PARTS: [&str; 25] = [
     "flow cancelled",
     "flow restored",
 ];
-/// What only happens where there are workflows that are text.
-const TEXTS: [&str; 26] = [
-    "start a text",
-    "something to a text",
-    "define a text",
-    "resume with a message",
-    "skip a node",
-    "retry a node",
-    "snapshot torn",
-    "snapshot lost",
-    "NODE_STARTED",
-    "NODE_COMPLETED",
-    "NODE_ERROR",
-    "NODE_SKIPPED",
-    "NODE_RETRIED",
-    "CONTAINER_ITERATION_STARTED",
-    "CONTAINER_ITERATION_COMPLETED",
-    "CONTAINER_CHILD_STARTED",
-    "CONTAINER_CHILD_COMPLETED",
-    "LOOP_ITERATE",
-    "script finished",
-    "script failed",
-    "script cancelled",
-    "script restored",
-    "flow finished",
-    "flow failed",
-    "flow cancelled",
-    "flow restored",
-];
 /// Calls of which some must have failed. The others are rare: [`crate::nth`] lets each of them fail.
 pub const CALLS_FAILED: [&str; 16] = [
     "admit",
@@ -141,8 +112,6 @@ pub const CODES: [&str; 9] = [
 /// What came of a suite.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Whether workflows that are text were among them.
-    pub texts: bool,
     /// Cases that were played.
     pub played: u64,
     /// Those that broke a promise.
@@ -198,7 +167,7 @@ impl Report {
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         let mut look = |what: &str, name: &str, seen: bool| {
-            if !seen && (self.texts || !TEXTS.contains(&name)) {
+            if !seen {
                 missing.push(format!("{what} {name:?}"));
             }
         };
@@ -243,13 +212,11 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// After so many failures.
     pub failures: usize,
-    /// Whether workflows that are text are among those it plays.
-    pub texts: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { time: None, failures: FAILURES_MAX, texts: false }
+        Limits { time: None, failures: FAILURES_MAX }
     }
 }
 
@@ -258,7 +225,7 @@ impl Default for Limits {
 pub fn random(ground: &ground::Kind, seeds: Range<u64>, threads: usize, limits: Limits) -> Report {
     let begun = Instant::now();
     let next = AtomicU64::new(seeds.start);
-    let report = Mutex::new(Report { texts: limits.texts, ..Report::default() });
+    let report = Mutex::new(Report::default());
     let over = |report: &Report| {
         report.failures.len() >= limits.failures || limits.time.is_some_and(|time| begun.elapsed() >= time)
     };
@@ -271,7 +238,7 @@ pub fn random(ground: &ground::Kind, seeds: Range<u64>, threads: usize, limits: 
                     if seed >= seeds.end {
                         return;
                     }
-                    one(ground, draw_with(limits.texts, seed), &report);
+                    one(ground, draw(seed), &report);
                 }
             });
         }
@@ -312,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_empty_report_is_missing_everything() {
-        let missing = Report { texts: true, ..Report::default() }.missing();
+        let missing = Report::default().missing();
         let events = Kind::ALL.iter().filter(|kind| !oracle::LATER_EVENTS.contains(kind)).count();
         let kinds = Fault::KINDS.len()
             + Fault::EFFECTS.len()
@@ -334,16 +301,16 @@ mod tests {
         let mut report = Report::default();
         let mut verdict = verdict(1);
         verdict.tally.faults.insert("crash", 1);
-        report.take(draw_with(false, 0), verdict, None);
+        report.take(draw(0), verdict, None);
         assert_eq!(report.missing().len() + 1, Report::default().missing().len());
     }
 
     #[test]
     fn two_different_traces_are_reported() {
         let mut report = Report::default();
-        report.take(draw_with(false, 100), verdict(1), Some(&verdict(1)));
+        report.take(draw(100), verdict(1), Some(&verdict(1)));
         assert_eq!(report.complaints(true), Vec::<String>::new());
-        report.take(draw_with(false, 200), verdict(1), Some(&verdict(2)));
+        report.take(draw(200), verdict(1), Some(&verdict(2)));
         assert_eq!(report.complaints(true), ["seed 200 does not do the same twice"]);
     }
 
@@ -351,8 +318,8 @@ mod tests {
     fn a_broken_promise_is_a_failure_of_its_case() {
         let mut report = Report::default();
         let violations = vec![Violation { invariant: 3, text: "two ends".to_owned() }];
-        report.take(draw_with(false, 7), Verdict { violations, ..Verdict::default() }, None);
-        report.take(draw_with(false, 8), verdict(0), None);
+        report.take(draw(7), Verdict { violations, ..Verdict::default() }, None);
+        report.take(draw(8), verdict(0), None);
         let failed: Vec<u64> = report.failures.iter().map(|(case, _)| case.seed).collect();
         assert_eq!((report.played, failed), (2, vec![7]));
     }

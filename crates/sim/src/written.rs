@@ -4,6 +4,7 @@
 mod flow;
 mod model;
 mod script;
+mod smaller;
 #[cfg(test)]
 mod tests;
 

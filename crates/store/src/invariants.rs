@@ -201,7 +201,9 @@ fn wake_is_not_forgotten(run: &RunState) -> Verdict {
             Awaited::Timer { .. } | Awaited::Task { .. } | Awaited::Child { .. } => false,
         })
     };
+    let is_pausing = is_pausing(run);
     let urgent = |item: &&InboxItem| match item.kind {
+        InboxKind::Signal if is_pausing => false,
         InboxKind::Signal => match &item.key {
             None => open(item.name.as_deref()),
             // What is for one operation counts as soon as that is open.
@@ -210,17 +212,14 @@ fn wake_is_not_forgotten(run: &RunState) -> Verdict {
                 .iter()
                 .any(|awaited| matches!(awaited, Awaited::Wait { key: of, answered: true, .. } if of == key)),
         },
-        InboxKind::Approval
-        | InboxKind::Callback
-        | InboxKind::Timer
-        | InboxKind::TaskFinished
+        InboxKind::Approval | InboxKind::Callback | InboxKind::Timer | InboxKind::Child | InboxKind::Pause => {
+            !is_pausing
+        }
+        InboxKind::TaskFinished
         | InboxKind::TaskFailed
-        | InboxKind::Child
         | InboxKind::Cancel
         | InboxKind::Resume
         | InboxKind::Intervene => true,
-        // Whoever drives the run may let its tasks end first; what comes of them wakes it.
-        InboxKind::Pause => !run.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. })),
     };
     let unseen = run.inbox.iter().find(urgent).filter(|_| run.view.owner.is_none());
     let freeing = |item: &&InboxItem| matches!(item.kind, InboxKind::Cancel | InboxKind::Resume);
@@ -232,6 +231,14 @@ fn wake_is_not_forgotten(run: &RunState) -> Verdict {
         },
         Some(_) | None => Ok(()),
     }
+}
+
+/// Whether a pause was asked for that waits for tasks: those of a flow end first, and until then nothing else is read. What comes of
+/// them wakes it.
+fn is_pausing(run: &RunState) -> bool {
+    let is_flow = run.events().iter().any(Event::is_mark);
+    let has_tasks = run.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. }));
+    is_flow && has_tasks && run.inbox.iter().any(|item| item.kind == InboxKind::Pause)
 }
 
 /// Invariants 5 and 6, per operation: what the journal says is open has its row or its fact, and nothing else has one.

@@ -6,7 +6,7 @@ use clap::Args;
 use crate::args::Global;
 use crate::commands::run::who;
 use crate::commands::told;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::Exit;
 use crate::output::{self, table};
 use crate::target::{Approval, Target, Tell};
@@ -25,7 +25,7 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "NAME", default_value_t = who().unwrap_or_default())]
     by: String,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 /// List what somebody has to decide
@@ -34,19 +34,19 @@ pub(crate) struct Approvals {
     /// Only those of this run
     run: Option<String>,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 pub(crate) async fn decide(asked: Decide, approved: bool, global: &Global) -> Result<Exit> {
-    let Decide { run, approval, feedback, by, database } = asked;
+    let Decide { run, approval, feedback, by, place } = asked;
     let by = Some(by).filter(|by| !by.is_empty());
     let tell = Tell::Decide { approval, approved, by, feedback };
-    let answer = Target::with(&database, async |target| target.tell(&run, tell).await).await?;
-    told(global, &answer, if approved { "approved" } else { "denied" }, &database)
+    let answer = Target::with(&place, async |target| target.tell(&run, tell).await).await?;
+    told(global, &answer, if approved { "approved" } else { "denied" }, &place)
 }
 
 pub(crate) async fn approvals(asked: Approvals, global: &Global) -> Result<Exit> {
-    let open = Target::with(&asked.database, async |target| target.approvals(asked.run.as_deref()).await).await?;
+    let open = Target::with(&asked.place, async |target| target.approvals(asked.run.as_deref()).await).await?;
     output::many(global.output, &open, for_people)?;
     if open.is_empty() && global.output == output::Format::Table {
         output::note("nobody has to decide anything");
@@ -59,9 +59,8 @@ fn for_people(open: &[Approval]) -> String {
         return String::new();
     }
     let lines = open.iter().map(|open| {
-        let (assignee, deadline) =
-            (open.assignee.clone().unwrap_or_default(), open.deadline.clone().unwrap_or_default());
-        vec![open.run.clone(), open.approval.clone(), open.title.clone(), assignee, deadline]
+        let (assignee, until) = (open.assignee.clone().unwrap_or_default(), open.until.clone().unwrap_or_default());
+        vec![open.run.clone(), open.approval.clone(), open.title.clone(), assignee, until]
     });
     table(&["RUN", "APPROVAL", "TITLE", "FOR", "UNTIL"], lines)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::args::Global;
 use crate::commands::told;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
 use crate::target::{Target, Tell};
 
@@ -19,7 +19,7 @@ pub(crate) struct Pause {
     #[arg(long, default_value = "paused by hand")]
     reason: String,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 /// Let a paused or parked run go on
@@ -31,7 +31,7 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "JSON")]
     message: Option<String>,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 /// Ask a run to stop: its cleanup runs, and its children are asked too
@@ -46,17 +46,17 @@ pub(crate) struct Cancel {
     #[arg(long)]
     now: bool,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 pub(crate) async fn pause(asked: Pause, global: &Global) -> Result<Exit> {
-    let Pause { run, reason, database } = asked;
-    let answer = Target::with(&database, async |target| target.tell(&run, Tell::Pause { reason }).await).await?;
-    told(global, &answer, "it is asked to pause", &database)
+    let Pause { run, reason, place } = asked;
+    let answer = Target::with(&place, async |target| target.tell(&run, Tell::Pause { reason }).await).await?;
+    told(global, &answer, "it is asked to pause", &place)
 }
 
 pub(crate) async fn resume(asked: Resume, global: &Global) -> Result<Exit> {
-    let Resume { run, message, database } = asked;
+    let Resume { run, message, place } = asked;
     let message: Option<Value> = match message {
         Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
             Stop::new(Exit::Usage, format!("the message is not JSON: {error}"))
@@ -64,13 +64,13 @@ pub(crate) async fn resume(asked: Resume, global: &Global) -> Result<Exit> {
         })?),
         None => None,
     };
-    let answer = Target::with(&database, async |target| target.tell(&run, Tell::Resume { message }).await).await?;
-    told(global, &answer, "it may go on", &database)
+    let answer = Target::with(&place, async |target| target.tell(&run, Tell::Resume { message }).await).await?;
+    told(global, &answer, "it may go on", &place)
 }
 
 pub(crate) async fn cancel(asked: Cancel, global: &Global) -> Result<Exit> {
-    let Cancel { run, reason, now, database } = asked;
+    let Cancel { run, reason, now, place } = asked;
     let tell = if now { Tell::Terminate { reason } } else { Tell::Cancel { reason } };
-    let answer = Target::with(&database, async |target| target.tell(&run, tell).await).await?;
-    told(global, &answer, "it is asked to stop", &database)
+    let answer = Target::with(&place, async |target| target.tell(&run, tell).await).await?;
+    told(global, &answer, "it is asked to stop", &place)
 }

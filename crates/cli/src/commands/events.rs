@@ -5,7 +5,7 @@ use clap::Args;
 use tokio::time::interval;
 
 use crate::args::Global;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::palette::Palette;
@@ -24,11 +24,11 @@ pub(crate) struct Events {
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 pub(crate) async fn events(asked: Events, global: &Global) -> Result<Exit> {
-    Target::with(&asked.database, async |target| {
+    Target::with(&asked.place, async |target| {
         let mut from = asked.from;
         let mut looks = interval(FOLLOW);
         loop {

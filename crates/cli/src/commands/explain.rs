@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::args::Global;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::Exit;
 use crate::output;
 use crate::target::Target;
@@ -15,11 +15,11 @@ pub(crate) struct Explain {
     /// The run's id
     run: String,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 pub(crate) async fn explain(asked: Explain, global: &Global) -> Result<Exit> {
-    let explained = Target::with(&asked.database, async |target| target.explain(&asked.run).await).await?;
+    let explained = Target::with(&asked.place, async |target| target.explain(&asked.run).await).await?;
     output::one(global.output, &explained, |explained| explained.text.clone())?;
     Ok(Exit::Done)
 }

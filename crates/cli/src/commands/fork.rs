@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::args::Global;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
 use crate::output;
 use crate::palette::Palette;
@@ -34,11 +34,11 @@ pub(crate) struct Fork {
     #[arg(short, long, value_name = "JSON")]
     input: Option<String>,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 pub(crate) async fn fork(asked: Fork, global: &Global) -> Result<Exit> {
-    let Fork { run, at, node, id, input, database } = asked;
+    let Fork { run, at, node, id, input, place } = asked;
     let input: Option<Value> = match input {
         Some(text) => Some(
             serde_json::from_str(&text)
@@ -46,7 +46,7 @@ pub(crate) async fn fork(asked: Fork, global: &Global) -> Result<Exit> {
         ),
         None => None,
     };
-    let forked = Target::with(&database, async |target| target.fork(&run, Cut { at, node, id, input }).await).await?;
+    let forked = Target::with(&place, async |target| target.fork(&run, Cut { at, node, id, input }).await).await?;
     output::one(global.output, &forked, for_people)?;
     Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use outlast_flow::{Picture, Position, render};
 
 use crate::args::Global;
 use crate::commands::mistakes;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format};
 use crate::sources::{Compiled, Source};
@@ -26,7 +26,7 @@ pub(crate) struct Graph {
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -47,7 +47,7 @@ pub(crate) async fn graph(asked: Graph, global: &Global) -> Result<Exit> {
         }
     };
     let position: Option<Position> = match &asked.run {
-        Some(run) => Some(Target::with(&asked.database, async |target| target.position(run).await).await?),
+        Some(run) => Some(Target::with(&asked.place, async |target| target.position(run).await).await?),
         None => None,
     };
     let picture = match asked.r#as {

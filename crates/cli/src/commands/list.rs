@@ -5,7 +5,7 @@ use clap::Args;
 use outlast::Status;
 
 use crate::args::Global;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::Exit;
 use crate::output::{self, table};
 use crate::palette::Palette;
@@ -27,7 +27,7 @@ pub(crate) struct List {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 fn parse_status(text: &str) -> Result<Status, String> {
@@ -36,9 +36,9 @@ fn parse_status(text: &str) -> Result<Status, String> {
 }
 
 pub(crate) async fn list(asked: List, global: &Global) -> Result<Exit> {
-    let List { status, workflow, prefix, limit, database } = asked;
+    let List { status, workflow, prefix, limit, place } = asked;
     let which = Which { status, workflow, prefix, limit: usize::try_from(limit).unwrap_or(usize::MAX) };
-    let runs = Target::with(&database, async |target| target.list(&which).await).await?;
+    let runs = Target::with(&place, async |target| target.list(&which).await).await?;
     output::many(global.output, &runs, for_people)?;
     if runs.is_empty() && global.output == output::Format::Table {
         output::note("there are no such runs");

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::Global;
 use crate::commands::mistakes;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format, note};
 use crate::palette::Palette;
@@ -28,7 +28,7 @@ pub(crate) struct Replay {
     /// The script or flow to replay it with
     file: PathBuf,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 /// Replay every run that has not ended with new texts, before a deploy
@@ -42,7 +42,7 @@ pub(crate) struct CheckReplay {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 /// What a replay came to.
@@ -111,7 +111,7 @@ impl Text {
 
 pub(crate) async fn replay(asked: Replay, global: &Global) -> Result<Exit> {
     let text = Text::read(&asked.file)?;
-    let recording = Target::with(&asked.database, async |target| target.recording(&asked.run).await).await?;
+    let recording = Target::with(&asked.place, async |target| target.recording(&asked.run).await).await?;
     if !text.workflows.iter().any(|name| name == recording.workflow().as_str()) {
         let message = format!("the run {} is one of {:?}", asked.run, recording.workflow().as_str());
         let hint = format!("{} has {}", asked.file.display(), text.workflows.join(", "));
@@ -124,7 +124,7 @@ pub(crate) async fn replay(asked: Replay, global: &Global) -> Result<Exit> {
 
 pub(crate) async fn check_replay(asked: CheckReplay, global: &Global) -> Result<Exit> {
     let texts = asked.files.iter().map(|file| Text::read(file)).collect::<Result<Vec<_>>>()?;
-    let verdicts = Target::with(&asked.database, async |target| {
+    let verdicts = Target::with(&asked.place, async |target| {
         let mut verdicts = Vec::new();
         for text in &texts {
             for workflow in &text.workflows {

@@ -22,6 +22,7 @@ use crate::sources::Folder;
 use crate::words::{length, parse_length, shell};
 pub(crate) use ask::who;
 use begin::Begun;
+pub(crate) use begin::read_input;
 use report::Report;
 use watch::{Outcome, Watcher};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::args::Global;
 use crate::commands::list::status;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::Exit;
 use crate::output::{self, table};
 use crate::palette::Palette;
@@ -20,7 +20,7 @@ pub(crate) struct Show {
     /// The run's id
     run: String,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct Shown {
 }
 
 pub(crate) async fn show(asked: Show, global: &Global) -> Result<Exit> {
-    let shown = Target::with(&asked.database, async |target| {
+    let shown = Target::with(&asked.place, async |target| {
         let (run, awaiting) = target.run(&asked.run).await?;
         let events = target.events(&asked.run, 0).await?;
         let (output, error) = end(&events);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::args::Global;
 use crate::commands::told;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
 use crate::target::{Target, Tell};
 
@@ -27,16 +27,16 @@ pub(crate) struct Signal {
     #[arg(long, value_name = "KEY")]
     operation: Option<String>,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 pub(crate) async fn signal(asked: Signal, global: &Global) -> Result<Exit> {
-    let Signal { run, name, payload, id, operation, database } = asked;
+    let Signal { run, name, payload, id, operation, place } = asked;
     let payload: Value = serde_json::from_str(&payload).map_err(|error| {
         let stop = Stop::new(Exit::Usage, format!("the payload is not JSON: {error}"));
         stop.hint(format!("a text has quotes of its own: '\"{payload}\"'"))
     })?;
     let tell = Tell::Signal { name, payload, id, operation };
-    let answer = Target::with(&database, async |target| target.tell(&run, tell).await).await?;
-    told(global, &answer, "the signal is kept for it", &database)
+    let answer = Target::with(&place, async |target| target.tell(&run, tell).await).await?;
+    told(global, &answer, "the signal is kept for it", &place)
 }

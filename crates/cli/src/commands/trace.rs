@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::args::Global;
 use crate::commands::mistakes;
-use crate::database::DatabaseArgs;
+use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
 use crate::output;
 use crate::palette::Palette;
@@ -31,7 +31,7 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "INDEX")]
     at: Option<u64>,
     #[command(flatten)]
-    database: DatabaseArgs,
+    place: PlaceArgs,
 }
 
 #[derive(Serialize)]
@@ -54,7 +54,7 @@ struct Call {
 
 pub(crate) async fn trace(asked: Trace, global: &Global) -> Result<Exit> {
     let script = read(&asked)?;
-    let recording = Target::with(&asked.database, async |target| target.recording(&asked.run).await).await?;
+    let recording = Target::with(&asked.place, async |target| target.recording(&asked.run).await).await?;
     if recording.version().as_str() != script.version() {
         let message = format!("{} is not the text the run {} began with", asked.file.display(), asked.run);
         let hint = "take the file as it was then; `outlast replay` says whether another one could go on with the run";

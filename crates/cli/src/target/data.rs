@@ -166,7 +166,7 @@ pub(crate) struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) deadline: Option<String>,
+    pub(crate) until: Option<String>,
 }
 
 /// What became of something a run was told.

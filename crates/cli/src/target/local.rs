@@ -1,14 +1,14 @@
 //! Runs in a database that this process opens itself. Nothing is driven there in the background: what a run is told it finds
 //! when somebody runs it. Only a request to stop or to pause is taken up at once, where nobody else can.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use outlast::{Awaited, Delivered, Engine, EngineError, Event, Status};
 use outlast_flow::Position;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::data::{Approval, Awaiting, Explained, Forked, Happened, Reissued, Run, Told};
-use super::{Cut, Tell, Which};
+use super::{Cut, Tell, Which, one_of};
 use crate::commands::run::refused;
 use crate::database::Database;
 use crate::exit::{Exit, Stop};
@@ -106,7 +106,7 @@ impl Local {
                     && open.iter().any(|open| open == key.as_str())
                 {
                     let (run, workflow) = (run.run.clone(), run.workflow.clone());
-                    found.push(Approval { run, workflow, approval, title, assignee, deadline: deadline.map(instant) });
+                    found.push(Approval { run, workflow, approval, title, assignee, until: deadline.map(instant) });
                 }
             }
         }
@@ -185,19 +185,7 @@ impl Local {
         if let Some(asked) = asked {
             return Ok(asked);
         }
-        let mut open = self.approvals(Some(run)).await?;
-        match open.len() {
-            1 => open.pop().map(|approval| approval.approval).ok_or_else(|| anyhow!("there is none")),
-            0 => {
-                let stop = Stop::new(Exit::NotFound, format!("the run {run} waits for no approval"));
-                Err(stop.hint(format!("`outlast explain {run}` says what it waits for")).into())
-            }
-            _ => {
-                let ids: Vec<String> = open.iter().map(|open| format!("{} ({})", open.approval, open.title)).collect();
-                let stop = Stop::new(Exit::Usage, format!("the run {run} waits for {} approvals", ids.len()));
-                Err(stop.hint(format!("name one of {}", ids.join(", "))).into())
-            }
-        }
+        one_of(run, &self.approvals(Some(run)).await?)
     }
 
     pub(super) async fn fork(&self, run: &str, cut: Cut) -> Result<Forked> {

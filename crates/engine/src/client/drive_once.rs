@@ -59,7 +59,7 @@ impl Engine {
         let mut view = self.drive_here(&key).await?;
         let unknown = |view: &RunView| {
             let ready = view.ready && view.status.is_claimable();
-            ready && !self.inner.registry.knows(&view.workflow, &view.version)
+            ready && !self.inner.registry.can_drive(&view.workflow, &view.version)
         };
         if unknown(&view) {
             // Another process may have been given its text.

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use outlast_core::commit::{Control, Delivery, InboxKind, Signal, Status, WaitKind};
 use outlast_core::failure::Failure;
 use outlast_core::id::{DeliveryId, Key, RunKey};
-use outlast_store::{Delivered, StoreError};
+use outlast_core::planted;
+use outlast_store::{Delivered, Filter, StoreError};
 use serde::Serialize;
 
 use super::{EngineError, RunHandle, encode, start};
@@ -340,6 +341,9 @@ impl Engine {
     /// Leaves something for a run, and has it looked after at once. A reply that is lost is not the sender's problem: the
     /// same is left again, and the store applies it once.
     pub(crate) async fn deliver(&self, delivery: Delivery) -> Result<Delivered, EngineError> {
+        if planted!("stop-crosses-namespaces") {
+            self.stop_neighbours(&delivery).await?;
+        }
         let mut delay = AGAIN_FIRST;
         let mut tries = 1;
         loop {
@@ -355,6 +359,24 @@ impl Engine {
                 answer => return Ok(answer?),
             }
         }
+    }
+
+    /// What a planted bug does: the newest run of every other namespace is asked to stop, too.
+    async fn stop_neighbours(&self, delivery: &Delivery) -> Result<(), EngineError> {
+        let Delivery::Control { run, control: Control::Cancel, id, .. } = delivery else { return Ok(()) };
+        let store = self.inner.store()?;
+        for namespace in store.namespaces().await?.into_iter().filter(|namespace| *namespace != run.namespace) {
+            let newest = store.list(Filter { limit: 1, ..Filter::all(namespace) }).await?.runs.pop();
+            let stop = newest.map(|view| Delivery::Control {
+                run: view.run,
+                control: Control::Cancel,
+                id: id.clone(),
+                meta: None,
+                child_of: None,
+            });
+            store.deliver(stop.into_iter().collect()).await;
+        }
+        Ok(())
     }
 }
 

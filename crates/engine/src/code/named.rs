@@ -51,6 +51,11 @@ impl Steps {
         self.0.insert(name.to_owned(), function).is_none()
     }
 
+    /// Their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     fn get(&self, name: &str) -> Function {
         self.0.get(name).cloned().unwrap_or_else(|| unknown(name))
     }

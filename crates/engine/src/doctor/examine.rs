@@ -100,7 +100,7 @@ impl Facts {
             self.awaiting.iter().for_each(|awaited| orphaned(journal, awaited, &mut ailments));
         }
         if !self.view.ready && !self.held {
-            if self.has_urgent_mail() {
+            if self.has_urgent_mail(journal) {
                 ailments.push(Ailment::ForgottenWake);
             } else if self.awaiting.is_empty() && ailments.is_empty() {
                 ailments.push(Ailment::NoWakeSource);
@@ -186,22 +186,28 @@ impl Facts {
         self.inbox.iter().any(|item| item.key.as_ref() == Some(key) && kinds.contains(&item.kind))
     }
 
-    /// Whether something was left that the run would read at once. Signals may lie there until somebody asks for them.
-    fn has_urgent_mail(&self) -> bool {
+    /// Whether something was left that the run would read at once. Signals may lie there until somebody asks for them, and
+    /// in a pause that is about to begin nothing is read but what it waits for, and what ends it.
+    fn has_urgent_mail(&self, journal: &Journal) -> bool {
+        let is_pausing = self.is_pausing(journal);
         self.inbox.iter().any(|item| match item.kind {
-            InboxKind::Signal => self.is_asked_for(item),
-            InboxKind::Approval
-            | InboxKind::Callback
-            | InboxKind::Timer
-            | InboxKind::TaskFinished
+            InboxKind::Signal => !is_pausing && self.is_asked_for(item),
+            InboxKind::Approval | InboxKind::Callback | InboxKind::Timer | InboxKind::Child | InboxKind::Pause => {
+                !is_pausing
+            }
+            InboxKind::TaskFinished
             | InboxKind::TaskFailed
-            | InboxKind::Child
             | InboxKind::Cancel
             | InboxKind::Resume
             | InboxKind::Intervene => true,
-            // Whoever drives a flow lets its tasks end first; what comes of them wakes it.
-            InboxKind::Pause => !self.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. })),
         })
+    }
+
+    /// Whether a pause was asked for that waits for tasks: those of a flow end first, and what comes of them wakes it.
+    fn is_pausing(&self, journal: &Journal) -> bool {
+        let is_flow = journal.events().iter().any(Event::is_mark);
+        let has_tasks = self.awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. }));
+        is_flow && has_tasks && self.inbox.iter().any(|item| item.kind == InboxKind::Pause)
     }
 
     fn is_asked_for(&self, signal: &InboxItem) -> bool {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use outlast_core::planted;
 use outlast_core::time::Timestamp;
 use outlast_store::StoreError;
 
@@ -11,13 +12,18 @@ use super::{Agenda, Node};
 /// Runs admitted in one transaction. Others write between two.
 const ADMIT_BATCH_MAX: usize = 256;
 
+/// How late a planted bug is.
+const LATE: Duration = Duration::from_secs(600);
+
 impl Node {
     pub(super) async fn look_after_held(&self, now: Duration, polled: bool, agenda: &mut Agenda) {
         let told = self.board.take_held();
+        let polled = polled && !planted!("held-admitted-late");
         if !told && !polled && agenda.admit.is_none_or(|at| now < at) {
             return;
         }
         agenda.admit = match self.admit().await {
+            Ok(next_at) if planted!("held-admitted-late") => next_at.map(|at| self.time.instant(at) + LATE),
             Ok(next_at) => next_at.map(|at| self.time.instant(at)),
             Err(error) => {
                 tracing::warn!(%error, "held runs could not be admitted; they are looked at again");

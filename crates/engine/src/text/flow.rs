@@ -6,7 +6,7 @@ use bytes::Bytes;
 use outlast_core::commit::Snapshot;
 use outlast_core::event::Event;
 use outlast_core::failure::Failure;
-use outlast_core::id::Key;
+use outlast_core::id::{Key, WorkflowName};
 use outlast_core::operation::{Operation, Operations};
 use outlast_core::program::{Input, Program, Progress};
 use outlast_flow::{Flow, FlowLimits, FlowProgram, RunInfo};
@@ -18,7 +18,7 @@ use super::{Compiled, Text};
 use crate::client::EngineError;
 use crate::code::{Bodies, StepContext};
 use crate::engine::{Engine, Outlast};
-use crate::registry::{About, Definition};
+use crate::registry::{About, Definition, Needs};
 
 pub(super) fn compile(file: &str, text: &str) -> Result<Compiled, EngineError> {
     let flow = Flow::parse(file, text)
@@ -37,6 +37,12 @@ impl Definition for Flow {
         let limits = limits(&about);
         let program = Flow::program(self, info(&about), input, limits);
         Box::new(FlowRun::new(program, about))
+    }
+
+    fn needs(&self) -> Needs {
+        let steps = self.steps().into_iter().map(str::to_owned);
+        let workflows = self.children().into_iter().filter_map(|name| WorkflowName::new(name).ok());
+        Needs { steps: steps.collect(), workflows: workflows.collect() }
     }
 
     fn flow(&self) -> Option<&Flow> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use outlast_core::commit::Snapshot;
+use outlast_core::id::WorkflowName;
 use outlast_core::program::Program;
 use outlast_script::{Limits, RunInfo, Script};
 use outlast_store::Style;
@@ -11,7 +12,7 @@ use outlast_store::Style;
 use super::{Compiled, Text};
 use crate::client::EngineError;
 use crate::engine::{Engine, Outlast};
-use crate::registry::{About, Definition};
+use crate::registry::{About, Definition, Needs};
 
 pub(super) fn compile(file: &str, text: &str) -> Result<Compiled, EngineError> {
     let script = Script::compile(file, text)
@@ -29,6 +30,12 @@ impl Definition for Script {
     fn program(&self, about: About, input: Bytes) -> Box<dyn Program> {
         let limits = limits();
         Box::new(Script::program(self, info(about), input, limits))
+    }
+
+    fn needs(&self) -> Needs {
+        // One that no name can be fails where it is called.
+        let workflows = self.children().filter_map(|name| WorkflowName::new(name).ok());
+        Needs { steps: Vec::new(), workflows: workflows.collect() }
     }
 
     fn snapshots(&self) -> Option<&str> {

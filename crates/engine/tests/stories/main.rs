@@ -21,6 +21,7 @@ mod found;
 mod heartbeats;
 mod idle;
 mod kit;
+mod lacking;
 mod limits;
 mod metrics;
 mod misfits;

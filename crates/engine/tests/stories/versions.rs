@@ -81,7 +81,7 @@ fn a_run_whose_version_stays_away_is_parked_and_goes_on_after_a_deploy_and_an_un
         assert_eq!(told.code(), "workflow_version_mismatch", "{told}");
         let note = parked(&after, "a").await;
         let expected = "workflow_version_mismatch: no node has offered w version 1 for 5 minutes; register it as a previous \
-                        version, deploy, and unpark the run";
+                        version (for a text, the steps and workflows that it names), deploy, and unpark the run";
         assert_eq!(note, expected);
         assert!(told.to_string().contains(expected), "{told}");
         assert_eq!(kinds(&after, "a").await, ["STEP_FINISHED", "TIMER_STARTED"], "nothing was appended");

@@ -1,6 +1,8 @@
 //! Expressions.
 
 use super::{Checker, Meaning, Open, OpenFunction, VariableKind};
+use std::sync::Arc;
+
 use crate::builtins::{self, Builtin};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -219,6 +221,7 @@ impl Checker {
                         && !has_spread
                     {
                         self.builtin_arity(native, call.args.len(), span);
+                        self.checked.children.extend(child_of(&namespace.text, name, &call.args));
                     }
                 } else {
                     self.impatient_method(name, &call.args);
@@ -297,4 +300,19 @@ impl Checker {
             self.problem(Diagnostic::error("await_nowhere", span, message).help(help));
         }
     }
+}
+
+/// The workflow that a call starts in its newest version, if its name stands there.
+fn child_of(namespace: &str, name: &str, args: &[Element]) -> Option<Arc<str>> {
+    let starts = namespace == "Workflow" && matches!(name, "run" | "start");
+    let ExprKind::Text(child) = &args.first().filter(|_| starts)?.value.bare().kind else { return None };
+    let is_newest = match args.get(2).map(|options| &options.value.bare().kind) {
+        None => true,
+        Some(ExprKind::Object(options)) => {
+            options.iter().all(|option| matches!(option, Property::Named { name, .. } if &**name != "version"))
+        }
+        // Who knows what it says.
+        Some(_) => false,
+    };
+    is_newest.then(|| Arc::clone(child))
 }

@@ -95,6 +95,18 @@ pub(super) async fn list(caller: Caller, Query(which): Query<Which>) -> ApiResul
     Ok(Answer(RunList { runs, next: convert::cursor(page.next) }))
 }
 
+/// What is recorded of a run's last generation, to be replayed elsewhere.
+#[utoipa::path(get, path = "/api/v1/runs/{run}/export", responses((status = 200, body = serde_json::Value)))]
+pub(super) async fn export(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<outlast::Recording>> {
+    Ok(Answer(caller.engine.run(&run)?.export().await?))
+}
+
+/// Where a run of a flow stands: its node, the outputs so far, and the containers it is in.
+#[utoipa::path(get, path = "/api/v1/runs/{run}/position", responses((status = 200, body = serde_json::Value)))]
+pub(super) async fn position(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<outlast::Position>> {
+    Ok(Answer(caller.engine.run(&run)?.position().await?))
+}
+
 /// A run, with everything it waits for.
 #[utoipa::path(get, path = "/api/v1/runs/{run}", responses((status = 200, body = RunView)))]
 pub(super) async fn get(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<RunView>> {

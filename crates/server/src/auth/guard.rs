@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use outlast::Engine;
 
-use super::{Access, Scope};
+use super::Scope;
 use crate::app::App;
 use crate::audit::Act;
 use crate::error::{ApiError, ApiResult};
@@ -76,13 +76,13 @@ fn matched(request: &Request) -> &str {
 }
 
 async fn admit(app: &App, scope: Scope, headers: &HeaderMap) -> ApiResult<Caller> {
-    match app.access() {
-        Access::Open => {
+    match app.access().needed() {
+        None => {
             from_here(headers)?;
             let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
             Ok(Caller { engine: app.engine().clone(), name, scopes })
         }
-        Access::Tokens(tokens) => {
+        Some(tokens) => {
             let shown = bearer(headers).ok_or_else(unknown)?;
             let known = tokens.find(shown, app.engine().now()).ok_or_else(unknown)?;
             let token = &known.token;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine as _;
@@ -125,31 +126,45 @@ pub(super) struct Known {
 }
 
 /// The tokens a server knows. They may change while it runs.
-pub struct Tokens(RwLock<BTreeMap<String, Arc<Known>>>);
+#[derive(Default)]
+pub struct Tokens {
+    known: RwLock<BTreeMap<String, Arc<Known>>>,
+    /// There were some once.
+    were_there: AtomicBool,
+}
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tokens({})", self.0.read().unwrap_or_else(PoisonError::into_inner).len())
+        write!(f, "Tokens({})", self.known.read().unwrap_or_else(PoisonError::into_inner).len())
     }
 }
 
 impl Tokens {
     /// Reads tokens.
     pub fn new(tokens: &[Token]) -> Result<Tokens, TokenError> {
-        Ok(Tokens(RwLock::new(read(tokens)?)))
+        let taken = Tokens::default();
+        taken.replace(tokens)?;
+        Ok(taken)
     }
 
     /// Puts others in their place, from now on. If one cannot be read, all stay as they were.
     pub fn replace(&self, tokens: &[Token]) -> Result<(), TokenError> {
         let tokens = read(tokens)?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        // Before they are there: nobody may find the door open and no tokens.
+        self.were_there.fetch_or(!tokens.is_empty(), Ordering::SeqCst);
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = tokens;
         Ok(())
+    }
+
+    /// Whether there ever were any. A file that lost its tokens must not open a server to everybody.
+    pub(super) fn were_there(&self) -> bool {
+        self.were_there.load(Ordering::SeqCst)
     }
 
     /// The token that was shown, if it is one and has not expired.
     pub(super) fn find(&self, shown: &str, now: Timestamp) -> Option<Arc<Known>> {
         let id = shown.strip_prefix(PREFIX)?.split('_').next()?;
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         // A hash is made in any case: how long the answer takes says nothing about which ids there are.
         let hash = Sha256::digest(shown.as_bytes());
         let known = known?;

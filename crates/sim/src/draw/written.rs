@@ -39,8 +39,6 @@ pub(super) fn add(chance: &mut Chance, case: &mut Case) {
         (*chance.pick(&[0, 0, 1, 2, 5]), *chance.pick(&[0, 0, 2, 4]), *chance.pick(&[0, 0, 2, 4]));
     case.options.snapshots = Snapshots { after, torn, lost };
     staff(chance, &case.written, &mut case.options);
-    // Whoever learns of a text drives it, and must know the code and the steps that it names.
-    case.options.roles.iter_mut().filter(|role| **role == Role::Works).for_each(|role| *role = Role::Both);
     if chance.one_in(2) {
         trouble(chance, case);
     }

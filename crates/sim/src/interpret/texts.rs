@@ -14,17 +14,20 @@ use crate::written::Written;
 /// The step of flows.
 pub(crate) const STEP: &str = "work";
 
+/// Whoever drives texts has the limits of the case.
+pub(crate) fn bounded(engine: Outlast, outside: &Outside) -> Outlast {
+    let pending_operations = outside.pending_max.unwrap_or(limits().pending_operations);
+    engine.limits(Limits { pending_operations, ..limits() })
+}
+
 /// Registers the step of flows.
 pub(crate) fn steps(engine: Outlast, outside: Outside) -> Outlast {
-    // Whoever has it drives.
-    let pending_operations = outside.pending_max.unwrap_or(limits().pending_operations);
-    let allowed = Limits { pending_operations, ..limits() };
     let outside = Arc::new(outside);
     let step = move |step: StepContext, order: Order| {
         let outside = Arc::clone(&outside);
         async move { outside.follow(step, order).await }
     };
-    engine.limits(allowed).step(STEP, step)
+    engine.step(STEP, step)
 }
 
 /// Registers texts, in one edition.

@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::commits::began;
 use super::shadow::{Arrival, Chapter, Parcel, Shadow};
 use super::sight::{Sight, Stand};
-use crate::written::place_of;
 
 impl Sight {
     /// What was accepted for a run and could be taken now, although the commit ended the turn: somebody must come for it.
@@ -22,8 +21,9 @@ impl Sight {
         }
         let shadow = self.runs.get(&commit.run).filter(|shadow| shadow.sure && shadow.mail_sure)?;
         let chapter = shadow.chapter()?;
-        let later = finishes_tasks(shadow, chapter);
-        let may_wait = |arrival: &Arrival| later && arrival.what == Parcel::Control(Control::Pause);
+        let pausing = is_pausing(shadow, chapter);
+        let frees = [Control::Resume, Control::Cancel, Control::Intervene].map(Parcel::Control);
+        let may_wait = |arrival: &Arrival| pausing && !frees.contains(&arrival.what);
         let mut unread = shadow.arrivals.iter().filter(|arrival| !arrival.consumed && !may_wait(arrival));
         let unread = unread.find(|arrival| is_urgent(chapter, arrival))?;
         Some(format!("{:?} of {}", unread.what, unread.id))
@@ -104,10 +104,12 @@ pub(crate) fn ends(meta: Option<&Bytes>) -> bool {
     said.is_some_and(|said| said["terminate"] == Value::Bool(true))
 }
 
-/// Whether a pause would wait: that of a flow begins when the tasks that run have ended.
-fn finishes_tasks(shadow: &Shadow, chapter: &Chapter) -> bool {
-    let is_text = place_of(shadow.workflow.as_str()).is_some();
-    is_text && chapter.journal.open().into_iter().any(|open| open.kind == OperationKind::Task)
+/// Whether a pause waits: that of a flow begins when the tasks that run have ended, and until then nothing else is read.
+fn is_pausing(shadow: &Shadow, chapter: &Chapter) -> bool {
+    let asked = |arrival: &Arrival| !arrival.consumed && arrival.what == Parcel::Control(Control::Pause);
+    let is_flow = chapter.journal.events().iter().any(Event::is_mark);
+    let has_tasks = chapter.journal.open().into_iter().any(|open| open.kind == OperationKind::Task);
+    is_flow && has_tasks && shadow.arrivals.iter().any(asked)
 }
 
 /// Whether a run that is driven takes it as soon as it is read.

@@ -3,7 +3,7 @@ use outlast::testing::World;
 use serde_json::json;
 
 use super::*;
-use crate::draw::draw_with;
+use crate::draw::draw;
 use crate::model::{Decision, Sent, Told};
 use crate::tree::{Errand, How, Work};
 
@@ -39,7 +39,7 @@ fn signal(payload: u64) -> Told {
 #[test]
 fn every_text_that_is_drawn_can_be_read_in_both_editions() {
     let mut read = 0;
-    for case in (0..400).map(|seed| draw_with(true, seed)) {
+    for case in (0..400).map(draw) {
         for edition in EDITIONS {
             let texts = case.written.iter().enumerate().map(|(place, one)| (one.is_flow(), one.text(place, edition)));
             for (is_flow, (file, text)) in texts {

@@ -74,7 +74,7 @@ async fn run_is_parked_when_nobody_announced_it_for_the_grace(s: Scene<'_>) {
     let view = s.view(&a).await;
     assert_eq!((view.status, view.owner, view.tries), (Status::Parked, None, 0));
     let note = "workflow_version_mismatch: no node has offered checkout version 1 for 5 minutes; register it as a \
-                previous version, deploy, and unpark the run";
+                previous version (for a text, the steps and workflows that it names), deploy, and unpark the run";
     assert_eq!(view.note.as_deref(), Some(note));
     assert_eq!(s.park(10).await, [""; 0], "once is enough");
     assert_eq!(s.claim_served(1, "1").await, [], "and it is not claimed until it is unparked");

@@ -39,8 +39,8 @@ pub(crate) fn park(rows: &mut dyn Rows, run: &RunRow, grace: Duration) -> Result
     let mut after = run.clone();
     after.status = Status::Parked;
     after.note = Some(format!(
-        "{}: no node has offered {workflow} version {version} for {}; register it as a previous version, deploy, and \
-         unpark the run",
+        "{}: no node has offered {workflow} version {version} for {}; register it as a previous version (for a text, \
+         the steps and workflows that it names), deploy, and unpark the run",
         code::WORKFLOW_VERSION_MISMATCH,
         spoken(grace)
     ));

@@ -37,7 +37,7 @@ pub(super) struct Begun {
 }
 
 /// Reads what a run begins with.
-pub(super) fn read_input(asked: Option<&str>) -> Result<Option<Box<RawValue>>> {
+pub(crate) fn read_input(asked: Option<&str>) -> Result<Option<Box<RawValue>>> {
     let Some(asked) = asked else { return Ok(None) };
     let (text, place) = match (asked, asked.strip_prefix('@')) {
         ("-", _) => {

@@ -73,11 +73,19 @@ impl Run {
     fn stands_within(&self, end: Option<&Event>) -> Result<Stands, Stop> {
         match end {
             // Whoever ended it did not ask the program.
-            None | Some(Event::RunTerminated { .. }) => Ok(Stands::Within(self.operations())),
+            None | Some(Event::RunTerminated { .. }) => Ok(Stands::Within(self.wanted())),
             Some(end) => {
                 Err(self.other_end(end, mismatch::Requested::Nothing { instead: self.instead_of(self.loaded) }))
             }
         }
+    }
+
+    /// The operations that the program has not taken back: of a step that never came to anything nothing is recorded.
+    fn wanted(&self) -> Vec<OperationInfo> {
+        let is_it =
+            |requested: &Requested, of: &Key| matches!(&requested.operation, Operation::Cancel { key } if key == of);
+        let taken_back = |of: &Key| self.held.iter().any(|requested| is_it(requested, of));
+        self.operations().into_iter().filter(|operation| !taken_back(&operation.key)).collect()
     }
 
     /// The program came to its end: to the one that is recorded?

@@ -1,6 +1,6 @@
 //! Every kind of node, and the order of events.
 
-use outlast::{Ctx, Event, Status};
+use outlast::{Ctx, Event, Outlast, Status, StepContext};
 use serde_json::{Value, json};
 
 use super::{fails, lines, result, returns, tasks, tell};
@@ -187,7 +187,7 @@ result: "${three}"
 }
 
 #[test]
-fn a_step_is_retried_as_its_node_says_and_an_unknown_one_fails_clearly() {
+fn a_step_is_retried_as_its_node_says() {
     let text = "flow: story\nnodes: [{ id: s, type: step, step: flaky, with: 4, retry: { attempts: 5, initial: 1s } }]\nresult: \"${s}\"";
     tell(text, async |_, engine| {
         assert_eq!(result(&engine, &json!(null)).await.unwrap(), json!(4.0));
@@ -201,9 +201,34 @@ fn a_step_is_retried_as_its_node_says_and_an_unknown_one_fails_clearly() {
         ];
         assert_eq!(lines(&journal(&engine, "a").await), expected);
     });
-    let failure = fails("flow: story\nnodes: [{ id: s, type: step, step: nobody, with: 4 }]", &json!(null));
-    assert_eq!(failure.code, "unknown_step");
-    assert!(failure.message.contains("no step \"nobody\" is registered here"), "{failure}");
+}
+
+/// Nothing is recorded of a step that is taken back before it came to anything, and nobody does it any more.
+#[test]
+fn a_step_that_was_taken_back_is_not_among_what_is_open() {
+    let text = r#"
+flow: story
+nodes:
+  - id: both
+    type: parallel
+    on_error: continue
+    branches: { l: [{ id: s, type: step, step: stuck, with: 1 }], r: [{ id: f, type: task, task: fail, with: 1 }] }
+  - { id: w, type: wait, signal: go }
+"#;
+    async fn stuck(_: StepContext, _: u32) -> outlast::Result<()> {
+        std::future::pending().await
+    }
+    Scene::play_scripts(async |scene| {
+        let with = |engine: Outlast| tasks(engine).step("stuck", stuck).flow("story.flow.yaml", text);
+        let engine = scene.engine(with).await;
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(5)).await;
+        let replayed = with(scene.world.engine()).checker().check(&run.export().await.unwrap()).unwrap();
+        let open: Vec<String> = replayed.operations.iter().map(|operation| operation.key.to_string()).collect();
+        assert_eq!(open, ["w"]);
+        run.signal("go", &1, "1").await.unwrap();
+        run.result::<Value>().await.unwrap();
+    });
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! The SDKs' own tests, with the real binary as their server.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a suite in the folder of an SDK; what it printed, if it passed.
+fn passes(sdk: &str, program: &str, args: &[&str]) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk").join(sdk);
+    let mut command = Command::new(program);
+    command.args(args).current_dir(folder).env("OUTLAST_BIN", env!("CARGO_BIN_EXE_outlast"));
+    // Where somebody's own server is, and whose token they have, is none of the tests' business.
+    command.env_remove("OUTLAST_URL").env_remove("OUTLAST_TOKEN").env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.output().unwrap_or_else(|error| panic!("{program} cannot be started: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(!text.contains("OUTLAST_BIN names no server"), "{text}");
+    text.into_owned()
+}
+
+fn python(modules: &[&str]) {
+    let text = passes("python", "python3", &[&["-m", "unittest", "-v"], modules].concat());
+    assert!(text.contains("\nOK"), "{text}");
+}
+
+fn node(files: &[&str]) {
+    let text = passes("typescript", "node", &[&["--test", "--test-reporter=tap"], files].concat());
+    assert!(text.contains("\n# fail 0\n") && text.contains("\n# skipped 0\n"), "{text}");
+}
+
+#[test]
+fn the_python_sdk_copes_with_a_server_that_does_not_do_its_part() {
+    python(&["tests.test_readme", "tests.test_http", "tests.test_worker"]);
+}
+
+#[test]
+fn the_python_sdk_works_with_this_server() {
+    python(&["tests.test_server"]);
+}
+
+#[test]
+fn the_typescript_sdk_copes_with_a_server_that_does_not_do_its_part() {
+    node(&["tests/http.test.js", "tests/worker.test.js"]);
+}
+
+#[test]
+fn the_typescript_sdk_works_with_this_server() {
+    node(&["tests/server.test.js"]);
+}
+
+#[test]
+fn workers_in_python_and_in_typescript_finish_each_others_abandoned_tasks() {
+    python(&["tests.test_together"]);
+}
