@@ -156,7 +156,7 @@ async fn within<T>(database: &Database, ask: impl AsyncFnOnce(&Api) -> Result<T>
             answer
         };
         let serving = bound.run(async { drop(stopped.await) });
-        Ok(tokio::join!(asked, serving).0?)
+        tokio::join!(asked, serving).0
     };
     let answer = answer.await;
     engine.shutdown().await;

@@ -2,6 +2,7 @@
 
 mod approve;
 mod bench;
+mod bulk;
 mod check;
 mod completions;
 mod control;

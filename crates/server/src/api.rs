@@ -1,6 +1,7 @@
 //! The API, one file per noun.
 
 mod approvals;
+mod bulk;
 mod callbacks;
 mod control;
 mod convert;
@@ -75,6 +76,8 @@ pub(crate) fn table() -> Table {
         .add(ADMIN, routes!(control::fork))
         .add(ADMIN, routes!(control::retry))
         .add(ADMIN, routes!(control::skip))
+        .add(ADMIN, routes!(bulk::begin))
+        .add(READ, routes!(bulk::get))
         .add(READ, routes!(approvals::list))
         .add(APPROVE, routes!(approvals::decide))
         .add(NOTHING, routes!(callbacks::resolve))

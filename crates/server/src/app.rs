@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::audit::{Act, Audit};
 use crate::auth::Access;
+use crate::bulk::Bulk;
 use crate::hooks::Hooks;
 
 /// How many may watch one run at once.
@@ -28,6 +29,7 @@ struct Inner {
     audit: Option<Audit>,
     hooks: Hooks,
     metrics: Option<PrometheusHandle>,
+    bulk: Bulk,
     subscribers: Mutex<BTreeMap<String, usize>>,
     draining: watch::Sender<bool>,
 }
@@ -47,6 +49,7 @@ impl App {
             audit,
             hooks,
             metrics,
+            bulk: Bulk::default(),
             subscribers: Mutex::default(),
             draining: watch::Sender::new(false),
         }))
@@ -63,6 +66,10 @@ impl App {
 
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.0.hooks
+    }
+
+    pub(crate) fn bulk(&self) -> &Bulk {
+        &self.0.bulk
     }
 
     pub(crate) fn metrics(&self) -> Option<&PrometheusHandle> {

@@ -78,6 +78,7 @@ struct HookEntry {
     start: Option<String>,
     signal: Option<String>,
     run: Option<String>,
+    map: Option<String>,
     #[serde(default)]
     wait: bool,
 }
@@ -101,7 +102,7 @@ impl ServerConfig {
 
 impl HookEntry {
     fn hook(self, env: &impl Fn(&str) -> Option<String>) -> Result<Hook, ConfigError> {
-        let HookEntry { id, name, namespace, secrets, start, signal, run, wait } = self;
+        let HookEntry { id, name, namespace, secrets, start, signal, run, map, wait } = self;
         let action = match (start, signal) {
             (Some(workflow), signal) => HookAction::Start { workflow, signal },
             (None, Some(signal)) => HookAction::Signal { signal },
@@ -115,6 +116,6 @@ impl HookEntry {
             None => Ok(HookSecret::read(&text)?),
         };
         let secrets = secrets.into_iter().map(secret).collect::<Result<Vec<_>, ConfigError>>()?;
-        Ok(Hook { id, name, namespace, secrets, action, run, wait })
+        Ok(Hook { id, name, namespace, secrets, action, run, map, wait })
     }
 }

@@ -4,6 +4,7 @@
 //! payloads) is any JSON, passed on as it was written. A request with a field nobody knows is refused: a misspelt option must
 //! not be silently ignored.
 
+mod bulk;
 mod event;
 mod explain;
 mod operate;
@@ -13,6 +14,7 @@ mod task;
 mod tell;
 mod workflow;
 
+pub use bulk::{BulkRefusal, BulkRequest, BulkView};
 pub use event::{EventPage, RunEvent, StreamEnd};
 pub use explain::{Explained, ExplainedOperation, InboxEntry, OperationList, OperationView};
 pub use operate::{Audited, DoctorFinding, DoctorReport, DoctorRequest, Health, HookReceived, Ready, WhoAmI};

@@ -25,6 +25,11 @@ impl ApiError {
         ApiError { status, body: ErrorBody { code: code.into(), message: message.into(), hint: hint.into() } }
     }
 
+    /// Its code and message, for an answer that tells of several.
+    pub(crate) fn told(self) -> (String, String) {
+        (self.body.code, self.body.message)
+    }
+
     /// The request is wrong: whoever sent it must change it.
     pub(crate) fn invalid(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "validation_error", message, "correct the request, then send it again")

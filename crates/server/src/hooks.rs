@@ -2,6 +2,7 @@
 //! run is started or told.
 
 mod config;
+mod mapping;
 mod signature;
 
 use std::collections::BTreeMap;
@@ -105,7 +106,12 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> ApiResult<&'h str> {
 }
 
 async fn act(engine: &Engine, hook: &Hook, message: &str, body: &RawValue) -> ApiResult<HookReceived> {
-    let named = hook.run.as_deref().map(|pointer| run_of(body, pointer)).transpose()?;
+    let value: serde_json::Value = body::parse(body.get().as_bytes())?;
+    let named = hook.run.as_deref().map(|place| run_of(&value, place)).transpose()?;
+    let mapped = hook.map.as_deref().map(|expression| mapping::evaluate(expression, &value)).transpose()?;
+    let mapped = mapped.map(|mapped| serde_json::value::to_raw_value(&mapped)).transpose();
+    let mapped = mapped.map_err(|_| ApiError::internal())?;
+    let body = mapped.as_deref().unwrap_or(body);
     let (run, new, outcome) = match &hook.action {
         HookAction::Start { workflow, signal } => {
             // Without a name in the body a message is a run: the same message is the same run.
@@ -134,13 +140,14 @@ async fn act(engine: &Engine, hook: &Hook, message: &str, body: &RawValue) -> Ap
     Ok(HookReceived { run: run.id().to_string(), new, outcome: outcome.to_owned(), status })
 }
 
-/// The run a body names.
-fn run_of(body: &RawValue, pointer: &str) -> ApiResult<String> {
-    let value: serde_json::Value = body::parse(body.get().as_bytes())?;
-    match value.pointer(pointer) {
-        Some(serde_json::Value::String(run)) => Ok(run.clone()),
+/// The run a body names: at a JSON pointer, or as an expression says.
+fn run_of(body: &serde_json::Value, place: &str) -> ApiResult<String> {
+    let found =
+        if place.starts_with('/') { body.pointer(place).cloned() } else { Some(mapping::evaluate(place, body)?) };
+    match found {
+        Some(serde_json::Value::String(run)) => Ok(run),
         Some(serde_json::Value::Number(run)) => Ok(run.to_string()),
-        _ => Err(ApiError::invalid(format!("the body has no text at {pointer:?}, which says which run it is for"))),
+        _ => Err(ApiError::invalid(format!("the body has no text at {place:?}, which says which run it is for"))),
     }
 }
 

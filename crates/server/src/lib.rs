@@ -23,6 +23,7 @@ mod app;
 mod audit;
 mod auth;
 mod body;
+mod bulk;
 mod config;
 pub mod dto;
 mod error;
@@ -37,7 +38,7 @@ pub use auth::{Access, NewToken, Scope, Token, TokenError, Tokens};
 pub use config::{ConfigError, ServerConfig};
 pub use error::ApiError;
 pub use hooks::{Hook, HookAction, HookError, HookSecret, Hooks};
-pub use server::{Bound, Options, Server, ServerError};
+pub use server::{Bound, Options, Server, ServerError, Tls};
 pub use table::Route;
 
 use utoipa::OpenApi;

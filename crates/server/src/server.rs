@@ -2,6 +2,7 @@
 
 mod connections;
 mod metrics;
+mod tls;
 
 use std::future::Future;
 use std::io;
@@ -29,6 +30,8 @@ use crate::error::ApiError;
 use crate::hooks::Hooks;
 use crate::page;
 
+pub use tls::Tls;
+
 /// What can be said about a server.
 #[derive(Clone)]
 pub struct Options {
@@ -38,6 +41,8 @@ pub struct Options {
     pub hooks: Hooks,
     /// Where to write who did what; nowhere if there is no path.
     pub audit: Option<PathBuf>,
+    /// What it shows who asks over TLS; without it nothing is encrypted.
+    pub tls: Option<Tls>,
     /// How long requests may take to end when the server is stopped.
     pub drain: Duration,
     /// How many connections it has at once, at most.
@@ -52,6 +57,7 @@ impl Default for Options {
             access: Access::Open,
             hooks: Hooks::default(),
             audit: None,
+            tls: None,
             drain: Duration::from_secs(10),
             connections_max: 4_096,
             metrics: true,

@@ -25,7 +25,12 @@ const TABLE: &[Row] = &[
     Row { directory: "crates/mistakes", package: "outlast-mistakes", may: &["outlast"] },
     Row { directory: "crates/sim", package: "outlast-sim", may: &["outlast", "outlast-core", "outlast-store"] },
     Row { directory: "crates/tasks", package: "outlast-tasks", may: &["outlast"] },
-    Row { directory: "crates/server", package: "outlast-server", may: &["outlast", "outlast-tasks"] },
+    Row {
+        directory: "crates/server",
+        package: "outlast-server",
+        // Webhooks have expressions.
+        may: &["outlast", "outlast-script", "outlast-tasks"],
+    },
     Row {
         directory: "crates/cli",
         package: "outlast-cli",

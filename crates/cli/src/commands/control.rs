@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::args::Global;
+use crate::commands::bulk::Which;
 use crate::commands::told;
 use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
@@ -14,7 +15,9 @@ use crate::target::{Target, Tell};
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
     /// The run's id
-    run: String,
+    run: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Why
     #[arg(long, default_value = "paused by hand")]
     reason: String,
@@ -26,9 +29,11 @@ pub(crate) struct Pause {
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// The run's id
-    run: String,
+    run: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Something to tell it, as JSON: a flow finds it in `messages`
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", requires = "run")]
     message: Option<String>,
     #[command(flatten)]
     place: PlaceArgs,
@@ -38,7 +43,9 @@ pub(crate) struct Resume {
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     /// The run's id
-    run: String,
+    run: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Why
     #[arg(long, default_value = "cancelled by hand")]
     reason: String,
@@ -50,13 +57,15 @@ pub(crate) struct Cancel {
 }
 
 pub(crate) async fn pause(asked: Pause, global: &Global) -> Result<Exit> {
-    let Pause { run, reason, place } = asked;
+    let Pause { run, which, reason, place } = asked;
+    let Some(run) = which.one(run)? else { return which.all("pause", reason, &place, global).await };
     let answer = Target::with(&place, async |target| target.tell(&run, Tell::Pause { reason }).await).await?;
     told(global, &answer, "it is asked to pause", &place)
 }
 
 pub(crate) async fn resume(asked: Resume, global: &Global) -> Result<Exit> {
-    let Resume { run, message, place } = asked;
+    let Resume { run, which, message, place } = asked;
+    let Some(run) = which.one(run)? else { return which.all("resume", String::new(), &place, global).await };
     let message: Option<Value> = match message {
         Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
             Stop::new(Exit::Usage, format!("the message is not JSON: {error}"))
@@ -69,7 +78,10 @@ pub(crate) async fn resume(asked: Resume, global: &Global) -> Result<Exit> {
 }
 
 pub(crate) async fn cancel(asked: Cancel, global: &Global) -> Result<Exit> {
-    let Cancel { run, reason, now, place } = asked;
+    let Cancel { run, which, reason, now, place } = asked;
+    let Some(run) = which.one(run)? else {
+        return which.all(if now { "terminate" } else { "cancel" }, reason, &place, global).await;
+    };
     let tell = if now { Tell::Terminate { reason } } else { Tell::Cancel { reason } };
     let answer = Target::with(&place, async |target| target.tell(&run, tell).await).await?;
     told(global, &answer, "it is asked to stop", &place)

@@ -30,7 +30,7 @@ pub(crate) struct List {
     place: PlaceArgs,
 }
 
-fn parse_status(text: &str) -> Result<Status, String> {
+pub(super) fn parse_status(text: &str) -> Result<Status, String> {
     let names = || Status::ALL.map(Status::name).join(", ");
     Status::ALL.into_iter().find(|status| status.name() == text).ok_or_else(|| format!("a run is {}", names()))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use outlast::{Engine, Namespace};
-use outlast_server::{Bound, Options, Server, ServerError};
+use outlast_server::{Bound, Options, Server, ServerError, Tls};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::Level;
@@ -45,6 +45,12 @@ pub(crate) struct Serve {
     /// The namespace of these workflows and schedules, and of whoever needs no token
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = parse_namespace)]
     namespace: Namespace,
+    /// A chain of certificates (PEM): the server is asked over https
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// A file to which every write is added: who, when, what
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
@@ -90,11 +96,12 @@ fn raise_files() {
 
 async fn start(asked: &Serve, settings: &Settings) -> Result<Engine> {
     let database = asked.database.get();
-    let mut builder = settings.register(database.create()?).namespace(asked.namespace.clone()).grace(asked.drain);
+    let mut builder = settings.register(database.create()?).grace(asked.drain);
     if let Some(age) = asked.retention {
         builder = builder.retention(age);
     }
     let engine = builder.start().await.map_err(|error| refused(error, &database))?;
+    let engine = engine.in_namespace(asked.namespace.as_str()).await?;
     tracing::info!(database = %database, namespace = %asked.namespace, "the database is open");
     Ok(engine)
 }
@@ -107,7 +114,13 @@ async fn serve_on(engine: &Engine, asked: &Serve, settings: Settings) -> Result<
     }
     site.put_schedules(&settings).await?;
     let has_tokens = !settings.server.tokens.is_empty();
+    let tls = match (&asked.tls_cert, &asked.tls_key) {
+        (Some(cert), Some(key)) => Some(Tls::read(cert, key)?),
+        _ => None,
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let options = Options {
+        tls,
         access: site.access(has_tokens),
         hooks: site.hooks(),
         audit: asked.audit.clone(),
@@ -118,7 +131,7 @@ async fn serve_on(engine: &Engine, asked: &Serve, settings: Settings) -> Result<
     let bound = Server::new(engine.clone(), options).bind(&asked.listen).await.map_err(unbound)?;
     let (tasks, schedules) = (settings.handlers.len(), settings.schedules.len());
     let (tokens, hooks) = (settings.server.tokens.len(), settings.server.hooks.len());
-    tracing::info!(address = %format!("http://{}", bound.address()), tasks, schedules, tokens, hooks, "listening");
+    tracing::info!(address = %format!("{scheme}://{}", bound.address()), tasks, schedules, tokens, hooks, "listening");
     let watch = Watch::new(&asked.config, None);
     until_stopped(engine, bound, signals, reload(&site, &asked.config, watch)).await
 }

@@ -101,16 +101,15 @@ pub(crate) async fn start(asked: Start, global: &Global) -> Result<Exit> {
 
 /// Waits for the end of a run, and prints what it came to.
 async fn result(api: &Api, run: &str, timeout: Option<Duration>, global: &Global) -> Result<Exit> {
-    #[expect(clippy::disallowed_methods, reason = "whoever waits does so in real time")]
     let until = timeout.map(|timeout| Instant::now() + timeout);
     loop {
-        let left = until.map_or(WAIT, |until| until.saturating_duration_since(now()).min(WAIT));
+        let left = until.map_or(WAIT, |until| until.saturating_duration_since(Instant::now()).min(WAIT));
         let wait = [("wait_ms", left.as_millis().to_string())];
         let result: dto::RunResult = api.get(&["runs", run, "result"], &wait).await?;
         let exit = match result.status.as_str() {
             "completed" => Exit::Done,
             "failed" | "cancelled" => Exit::RunFailed,
-            _ if until.is_some_and(|until| now() >= until) => Exit::Timeout,
+            _ if until.is_some_and(|until| Instant::now() >= until) => Exit::Timeout,
             "parked" | "paused" => Exit::Timeout,
             _ => continue,
         };
@@ -125,11 +124,6 @@ async fn result(api: &Api, run: &str, timeout: Option<Duration>, global: &Global
         }
         return Ok(exit);
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "whoever waits does so in real time")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 pub(crate) async fn put(asked: Put, global: &Global) -> Result<Exit> {

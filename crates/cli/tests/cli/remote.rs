@@ -140,3 +140,24 @@ fn what_goes_wrong_has_a_code() {
     far.web.hear("was read again");
     assert_eq!(far._there.call(&["token", "list", "-o", "json"]).exits(0).json(), json!([]));
 }
+
+#[test]
+fn a_verb_for_many_runs_shows_the_count_first() {
+    let far = Far::new(&[SHIP]);
+    for number in 0..5 {
+        far.call(&["start", "ship", "--id", &format!("s-{number}")]).exits(0);
+    }
+    far.call(&["start", "ship", "--id", "other"]).exits(0);
+    // There is nobody to ask here, so nothing is done.
+    far.call(&["cancel", "--prefix", "s-"]).exits(2).complains(&["5 runs fit", "say --yes"]);
+    assert_eq!(far.json(&["list", "--status", "cancelled"]), json!([]));
+    far.call(&["cancel"]).exits(2).complains(&["which run?"]);
+    far.call(&["cancel", "s-1", "--workflow", "ship"]).exits(2);
+    far.call(&["cancel", "--prefix", "nobody"]).exits(3);
+    far.call(&["pause", "--prefix", "s-", "--yes"]).exits(0).complains(&["5 runs fit", "5 runs told"]);
+    eventually("they are paused", || far.json(&["list", "--status", "paused"]).as_array().unwrap().len() == 5);
+    far.call(&["resume", "--status", "paused", "--yes"]).exits(0);
+    far.call(&["cancel", "--prefix", "s-", "--yes"]).exits(0);
+    eventually("they are cancelled", || far.json(&["list", "--status", "cancelled"]).as_array().unwrap().len() == 5);
+    assert_eq!(far.json(&["show", "other"])["status"], "waiting");
+}

@@ -63,8 +63,16 @@ fn whoever_waits_for_a_result_when_it_stops_is_answered() {
 #[test]
 fn an_address_that_others_reach_is_refused_without_tokens() {
     let place = Place::new(&[]);
-    let refused = place.call(&["serve", "--listen", "0.0.0.0:0"]).exits(2);
-    refused.complains(&["can be reached from other machines", "outlast token new"]);
+    // A server that is not refused would never end.
+    let mut asked = place.begin(&["serve", "--listen", "0.0.0.0:0"]);
+    let since = std::time::Instant::now();
+    while asked.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let _ = asked.kill();
+    crate::place::Said::from(asked.wait_with_output().unwrap())
+        .exits(2)
+        .complains(&["can be reached from other machines", "outlast token new"]);
     // A section that is misspelt is no server without tokens.
     place.write("outlast.toml", "[[token]]\nid = \"a\"\n");
     place.call(&["serve"]).exits(1).complains(&["outlast.toml", "token"]);

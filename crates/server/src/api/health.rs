@@ -16,20 +16,25 @@ use crate::error::{ApiError, ApiResult};
 /// How long the store may take to answer before the server is not ready.
 const STORE_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// The web page; without it, a plain one with the version and where to go on.
+/// The web page, if it was built in; otherwise a plain one with the version, whether all is well, and where to go on.
 #[utoipa::path(get, path = "/", responses((status = 200, content_type = "text/html", body = String)))]
-pub(super) async fn page(headers: HeaderMap) -> Response {
+pub(super) async fn page(State(app): State<App>, headers: HeaderMap) -> Response {
     if let Some(built_in) = crate::page::home(&headers) {
         return built_in;
     }
-    let page = concat!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Outlast</title>\n",
-        "<h1>Outlast ",
+    let health = match readiness(&app).await {
+        "ready" => "it is ready, and its database answers",
+        "draining" => "it is shutting down",
+        _ => "its database does not answer",
+    };
+    let page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Outlast</title>\n<h1>Outlast {}</h1>\n\
+         <p>This server is up; {health}. <a href=\"/healthz\">Health</a>, <a href=\"/readyz\">readiness</a>, \
+         <a href=\"/metrics\">metrics</a>.</p>\n<p>The API is under <code>/api/v1</code>; \
+         <a href=\"/openapi.json\">openapi.json</a> describes it.</p>\n\
+         <p>The web page is not in this binary: <code>cargo xtask web</code> builds it, and the next build of the \
+         server has it.</p>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
-        "</h1>\n<p>This server is up. <a href=\"/healthz\">Health</a>, <a href=\"/readyz\">readiness</a>, ",
-        "<a href=\"/metrics\">metrics</a>.</p>\n<p>The API is under <code>/api/v1</code>; ",
-        "<a href=\"/openapi.json\">openapi.json</a> describes it.</p>\n",
-        "<p>The web page is not in this binary: <code>cargo xtask web</code> builds it, and the next build of the server has it.</p>\n</html>\n"
     );
     let policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
     ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
@@ -48,13 +53,18 @@ pub(super) async fn healthz() -> Answer<Health> {
     responses((status = 200, body = Ready), (status = 503, description = "It cannot.", body = Ready))
 )]
 pub(super) async fn readyz(State(app): State<App>) -> (StatusCode, Answer<Ready>) {
-    let say = |code, status: &str| (code, Answer(Ready { status: status.to_owned() }));
+    let status = readiness(&app).await;
+    let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Answer(Ready { status: status.to_owned() }))
+}
+
+async fn readiness(app: &App) -> &'static str {
     if app.is_draining() {
-        return say(StatusCode::SERVICE_UNAVAILABLE, "draining");
+        return "draining";
     }
     match tokio::time::timeout(STORE_TIME_MAX, app.engine().ping()).await {
-        Ok(Ok(())) => say(StatusCode::OK, "ready"),
-        Ok(Err(_)) | Err(_) => say(StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+        Ok(Ok(())) => "ready",
+        Ok(Err(_)) | Err(_) => "unavailable",
     }
 }
 

@@ -39,8 +39,10 @@ pub struct Hook {
     pub secrets: Vec<HookSecret>,
     /// What it does.
     pub action: HookAction,
-    /// Where in the body the run's id is, as a JSON pointer: `/data/order`.
+    /// Where in the body the run's id is, as a JSON pointer: `/data/order`; or an expression that makes it of `body`.
     pub run: Option<String>,
+    /// An expression that makes the input or payload of `body`, if it is not to be the body itself.
+    pub map: Option<String>,
     /// Replies only when the run has come to its next pause or its end.
     pub wait: bool,
 }
@@ -100,8 +102,12 @@ impl Hook {
         if Namespace::new(&self.namespace).is_err() {
             return refused("its namespace cannot be one");
         }
-        if self.run.as_ref().is_some_and(|pointer| !pointer.starts_with('/')) {
-            return refused("where the run's id is must be a JSON pointer, such as `/data/order`");
+        let expressions = self.run.iter().filter(|place| !place.starts_with('/')).chain(&self.map);
+        for expression in expressions {
+            if let Err(problem) = super::mapping::check(expression) {
+                let form = "where the run's id is must be a JSON pointer, such as `/data/order`, or an expression";
+                return refused(&format!("{form}, and `map` an expression; {expression:?} is none: {problem}"));
+            }
         }
         match (&self.action, &self.run) {
             (HookAction::Signal { .. }, None) => refused("a signal needs `run`: where in the body the run's id is"),

@@ -10,11 +10,12 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::Options;
+use super::{Options, Tls};
 use crate::app::App;
 
 /// How long the head of a request may take, and how long a connection may be silent between two.
@@ -46,7 +47,8 @@ pub(super) async fn serve(
             Some(_) = connections.join_next() => {}
             accepted = accepted => match accepted {
                 Some((permit, Ok((stream, _)))) => {
-                    connections.spawn(connection(stream, router.clone(), graceful.watcher(), permit));
+                    let tls = options.tls.clone();
+                    connections.spawn(connection(stream, tls, router.clone(), graceful.watcher(), permit));
                 }
                 Some((_, Err(error))) => {
                     tracing::warn!(%error, "a connection could not be taken");
@@ -64,9 +66,25 @@ pub(super) async fn serve(
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, router: Router, watcher: Watcher, _permit: OwnedSemaphorePermit) {
+async fn connection(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    router: Router,
+    watcher: Watcher,
+    _permit: OwnedSemaphorePermit,
+) {
     // Answers are small, and somebody waits for each.
     let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else { return talk(stream, router, watcher).await };
+    // A greeting that never comes must not keep a place.
+    match tokio::time::timeout(HEAD_TIME_MAX, tls.greet(stream)).await {
+        Ok(Ok(stream)) => talk(stream, router, watcher).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection speaks no TLS that is understood"),
+        Err(_) => tracing::debug!("a connection never said anything"),
+    }
+}
+
+async fn talk(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router, watcher: Watcher) {
     let service = TowerToHyperService::new(router);
     let served = http1::Builder::new()
         .timer(TokioTimer::new())

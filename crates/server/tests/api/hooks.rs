@@ -29,6 +29,15 @@ signal = "paid"
 run = "/order"
 
 [[hooks]]
+id = "mapped-mapped-mapped-ma"
+name = "mapped"
+secrets = ["env:NEW"]
+start = "echo"
+run = "`order-${body.data.id}`"
+map = "({ id: body.data.id, sum: body.data.lines.map(line => line.price).reduce((a, b) => a + b, 0) })"
+wait = true
+
+[[hooks]]
 id = "closed-closed-closed-cl"
 name = "closed"
 start = "echo"
@@ -77,6 +86,25 @@ async fn a_webhook_starts_a_run_and_replies_when_it_has_ended() {
         assert_eq!(answer["new"], secret == OLD, "delivered twice, with any secret: one run");
     }
     assert_eq!(house.result("o-1").await["output"], json!({ "order": "o-1", "amount": 12.5 }));
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expressions_say_which_run_and_what_it_is_given() {
+    let house = house().await;
+    let (time, hook) = (seconds(), "mapped-mapped-mapped-ma");
+    let body = r#"{"data":{"id":7,"lines":[{"price":2},{"price":3}]}}"#;
+    let answer = send(&house, hook, "m1", time, &sign(NEW, "m1", time, body.as_bytes()), body).await.ok();
+    assert_eq!(answer["run"], "order-7");
+    assert_eq!(house.result("order-7").await["output"], json!({ "id": 7, "sum": 5 }));
+    // A body that the expression makes nothing of is its sender's mistake.
+    for body in ["{}", r#"{"data":{"id":8,"lines":7}}"#, "null"] {
+        let answer = send(&house, hook, "m2", time, &sign(NEW, "m2", time, body.as_bytes()), body).await;
+        assert_eq!(answer.refused(400), "validation_error");
+    }
+    let env = |_: &str| Some(NEW.to_owned());
+    let wrong = CONFIG.replace("`order-${body.data.id}`", "env.HOME");
+    assert!(ServerConfig::from_toml(&wrong, env).unwrap_err().to_string().contains("env.HOME"));
     house.leave().await;
 }
 

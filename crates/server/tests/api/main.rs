@@ -4,6 +4,7 @@
 
 mod approvals;
 mod auth;
+mod bulk;
 mod document;
 mod events;
 mod hooks;
@@ -15,5 +16,6 @@ mod postgres;
 mod runs;
 mod schedules;
 mod serving;
+mod tls;
 mod work;
 mod workflows;

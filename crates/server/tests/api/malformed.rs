@@ -193,6 +193,7 @@ fn base(route: &Route) -> Value {
         (_, path) if path.ends_with("/backfill") => {
             json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z" })
         }
+        ("POST", "/api/v1/bulk") => json!({ "action": "pause", "prefix": "nobody-" }),
         ("POST", "/api/v1/tasks") => json!({ "name": "x" }),
         (_, path) if path.ends_with("/claim") => json!({ "worker": "w", "id": 1, "names": ["x"] }),
         (_, path) if path.ends_with("/fail") => json!({ "token": "x", "error": { "code": "x", "message": "x" } }),

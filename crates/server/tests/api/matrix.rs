@@ -45,6 +45,7 @@ impl Tenants {
             (_, "/api/v1/schedules/{schedule}/backfill") => {
                 json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z" })
             }
+            ("POST", "/api/v1/bulk") => json!({ "action": "pause", "prefix": "nobody-", "dry_run": true }),
             ("POST", "/api/v1/tasks") => json!({ "name": "never", "id": format!("more-{}", self.count) }),
             (_, "/api/v1/work/claim") => json!({ "worker": "w", "id": self.count, "names": ["nothing"] }),
             (_, "/api/v1/work/fail") => json!({ "token": "x", "error": { "code": "x", "message": "x" } }),

@@ -1,0 +1,162 @@
+//! One action for many runs. Whoever asks may leave: it goes on here, and can be asked for.
+
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use futures_util::FutureExt;
+use outlast::{Engine, Status};
+use sha2::{Digest, Sha256};
+
+use super::control::fresh_id;
+use super::convert;
+use crate::app::App;
+use crate::auth::{Caller, hex};
+use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
+use crate::bulk::Progress;
+use crate::dto::{BulkRequest, BulkView};
+use crate::error::{ApiError, ApiResult};
+
+/// The most runs one of them is about.
+const RUNS_MAX: usize = 100_000;
+
+/// What is done to each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Pause,
+    Resume,
+    Unpark,
+    Cancel,
+    Terminate,
+    Delete,
+}
+
+impl Action {
+    const ALL: [(&'static str, Action); 6] = [
+        ("pause", Action::Pause),
+        ("resume", Action::Resume),
+        ("unpark", Action::Unpark),
+        ("cancel", Action::Cancel),
+        ("terminate", Action::Terminate),
+        ("delete", Action::Delete),
+    ];
+
+    fn of(text: &str) -> ApiResult<Action> {
+        let found = Action::ALL.into_iter().find(|(name, _)| *name == text);
+        let known = || Action::ALL.map(|(name, _)| name).join(", ");
+        found
+            .map(|(_, action)| action)
+            .ok_or_else(|| ApiError::invalid(format!("there is no action {text:?}; there are {}", known())))
+    }
+
+    /// Where a run must stand for it to make sense.
+    fn makes_sense(self, status: Status) -> bool {
+        match self {
+            Action::Pause => !status.is_terminal() && status != Status::Paused && status != Status::Parked,
+            Action::Resume => status == Status::Paused,
+            Action::Unpark => status == Status::Parked,
+            Action::Cancel | Action::Terminate => !status.is_terminal(),
+            Action::Delete => status.is_terminal(),
+        }
+    }
+
+    /// Does it. The id makes it count once for each run, however often it is asked for.
+    async fn perform(self, engine: &Engine, run: &str, reason: &str, id: &str) -> ApiResult<()> {
+        let run = engine.run(run)?;
+        match self {
+            Action::Pause => drop(run.pause(reason).id(id).await?),
+            Action::Resume => drop(run.resume().id(id).await?),
+            Action::Unpark => drop(run.unpark().await?),
+            Action::Cancel => drop(run.cancel(reason).id(id).await?),
+            Action::Terminate => run.terminate(reason).await?,
+            Action::Delete => run.delete(reason).await?,
+        }
+        Ok(())
+    }
+}
+
+/// Does one thing to every run that fits, or only counts them. It goes on when the connection ends; asked again under the same
+/// `Idempotency-Key` it is the same one, and one that a stopped server left undone goes on.
+#[utoipa::path(
+    post,
+    path = "/api/v1/bulk",
+    request_body = BulkRequest,
+    responses((status = 202, body = BulkView), (status = 200, description = "They were counted.", body = BulkView))
+)]
+pub(super) async fn begin(
+    State(app): State<App>,
+    caller: Caller,
+    IdempotencyKey(key): IdempotencyKey,
+    Json(request): Json<BulkRequest>,
+) -> ApiResult<(StatusCode, Answer<BulkView>)> {
+    let action = Action::of(&request.action)?;
+    let reason = text("`reason`", &request.reason, TEXT_BYTES_MAX)?.to_owned();
+    let runs = find(&caller.engine, action, &request).await?;
+    if request.dry_run {
+        return Ok((StatusCode::OK, Answer(Progress::counted(runs.len()))));
+    }
+    let id = match key {
+        Some(key) => hex(&Sha256::digest(key.as_bytes()))[..32].to_owned(),
+        None => fresh_id()?,
+    };
+    let about = Arc::new((caller.engine.clone(), reason, format!("bulk-{id}")));
+    let begun = app.bulk().begin(caller.engine.namespace(), &id, runs, move |run| {
+        let about = Arc::clone(&about);
+        async move { action.perform(&about.0, &run, &about.1, &about.2).await }.boxed()
+    });
+    begun.map(|view| (StatusCode::ACCEPTED, Answer(view))).ok_or_else(|| {
+        let message = "too many bulk actions are under way";
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "busy", message, "ask again when one of them is done")
+    })
+}
+
+/// How far a bulk action is. A server remembers those it did since it started.
+#[utoipa::path(get, path = "/api/v1/bulk/{bulk}", responses((status = 200, body = BulkView)))]
+pub(super) async fn get(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> ApiResult<Answer<BulkView>> {
+    let found = app.bulk().get(caller.engine.namespace(), &id);
+    found.map(Answer).ok_or_else(|| ApiError::not_found("there is no such bulk action on this server"))
+}
+
+/// The runs that fit, by their ids.
+async fn find(engine: &Engine, action: Action, request: &BulkRequest) -> ApiResult<Vec<String>> {
+    let BulkRequest { status, workflow, version, prefix, created_until, all, .. } = request;
+    let says_which = !status.is_empty() || [workflow, version, prefix, created_until].iter().any(|part| part.is_some());
+    if !says_which && !all {
+        return Err(ApiError::invalid("say which runs are meant, or `all`"));
+    }
+    let status = status.iter().map(|status| convert::status_of(status)).collect::<ApiResult<Vec<_>>>()?;
+    let until = created_until.as_deref().map(|at| convert::instant_of("`created_until`", at)).transpose()?;
+    let (mut runs, mut after) = (Vec::new(), None);
+    loop {
+        let mut list = engine.list().page_size(1_000).after(after);
+        for status in &status {
+            list = list.status(*status);
+        }
+        if let Some(workflow) = workflow {
+            list = list.workflow(workflow);
+        }
+        if let Some(version) = version {
+            list = list.version(version);
+        }
+        if let Some(prefix) = prefix {
+            list = list.id_prefix(text("a prefix", prefix, 255)?);
+        }
+        if let Some(until) = until {
+            list = list.created_until(until);
+        }
+        let page = list.await?;
+        let fit = page.runs.iter().filter(|run| action.makes_sense(run.status));
+        runs.extend(fit.map(|run| run.run.id.to_string()));
+        after = page.next;
+        if runs.len() > RUNS_MAX {
+            let message = format!("more than {RUNS_MAX} runs fit");
+            return Err(ApiError::invalid(format!(
+                "{message}; say more exactly which are meant, and ask again for the rest"
+            )));
+        }
+        if after.is_none() {
+            return Ok(runs);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The server over TLS.
+
+use outlast_server::{Options, Tls};
+
+use crate::house::{House, client};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_shows_its_certificate_and_plain_text_is_not_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tls = Some(Tls::read(&cert, &key).unwrap());
+    let house = House::with(Options { tls, metrics: false, ..Options::default() }).await;
+    let address = house.address.replace("http://127.0.0.1", "https://localhost");
+
+    drop(client());
+    let root = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    let trusting = reqwest::Client::builder().tls_certs_only([root]).build().unwrap();
+    let answer = trusting.get(format!("{address}/healthz")).send().await.unwrap();
+    assert!(answer.status().is_success());
+    assert!(
+        client().get(format!("{address}/healthz")).send().await.is_err(),
+        "a stranger's certificate is not trusted"
+    );
+    assert!(client().get(format!("{}/healthz", house.address)).send().await.is_err(), "plain text is not answered");
+    house.leave().await;
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (empty, none) = (folder.path().join("empty.pem"), folder.path().join("none.pem"));
+    std::fs::write(&empty, "").unwrap();
+    for file in [&empty, &none] {
+        let error = Tls::read(file, file).unwrap_err().to_string();
+        assert!(error.contains(&*file.to_string_lossy()), "{error}");
+    }
+}
