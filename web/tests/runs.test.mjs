@@ -94,6 +94,18 @@ test('many runs are acted on at once, and the count comes first', async () => {
   await row(page, 'order-52').filter({ hasText: 'paused' }).waitFor()
 })
 
+test('all runs of a filter are acted on by the server, and the count comes first', async () => {
+  const page = await site.open('/runs?prefix=order-4&status=waiting')
+  await row(page, 'order-41').waitFor()
+  await page.getByRole('button', { name: 'Act on all …' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Act on all that fit' })
+  await dialog.getByLabel('Action').selectOption('cancel')
+  await dialog.getByText('11 runs of this filter fit now.').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel 11 runs' }).click()
+  await dialog.getByText('Done: 11 of 11, 0 refused.').waitFor()
+  await site.stands('order-49', 'cancelled')
+})
+
 test('an empty list says what to type', async () => {
   const page = await site.open('/runs?prefix=nobody')
   await page.getByText('No run is like that.').waitFor()

@@ -11,6 +11,7 @@ import { Empty, ErrorNote, Loading } from '../ui/Notes'
 import { Status } from '../ui/Status'
 import { plural } from '../ui/text'
 import { Bulk } from './Bulk'
+import { BulkFilter, canBulk } from './BulkFilter'
 import { Filters } from './Filters'
 import { RunTable } from './RunTable'
 import { Views } from './Views'
@@ -22,6 +23,7 @@ export function RunsPage() {
   const { head, rows, hasMore, loadMore, isLoadingMore } = useRows(filter)
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [starts, setStarts] = useState(false)
+  const [actsOnAll, setActsOnAll] = useState(false)
   const may = useMay()
   const change = (next: RunFilter) => {
     setSelected(new Set())
@@ -37,6 +39,11 @@ export function RunsPage() {
           {head.data && `${plural(rows.length, 'run')}${hasMore ? ' so far' : ''}`}
         </span>
         <span className="spread" />
+        {may('admin') && canBulk(filter) && rows.length > 0 && (
+          <button type="button" onClick={() => setActsOnAll(true)}>
+            Act on all …
+          </button>
+        )}
         <Views filter={filter} onChoose={change} />
         {may('start') && (
           <button type="button" className="primary" onClick={() => setStarts(true)}>
@@ -58,6 +65,7 @@ export function RunsPage() {
           onEnd={() => hasMore && !isLoadingMore && void loadMore()}
         />
       )}
+      {actsOnAll && <BulkFilter filter={filter} onClose={() => setActsOnAll(false)} />}
       {starts && <StartDialog onClose={() => setStarts(false)} />}
     </div>
   )
