@@ -24,7 +24,7 @@ use futures_util::future::{Either, OptionFuture, select};
 use outlast_core::id::{LeaseId, NodeId, RunKey, WorkerId};
 use outlast_core::limits::CLAIM_BATCH_MAX;
 use outlast_core::time::millis;
-use outlast_store::{Store, StoreError};
+use outlast_store::{Claimed, Store, StoreError};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use self::claims::Claims;
@@ -101,12 +101,34 @@ impl Drivers {
         Drivers(senders.into())
     }
 
-    /// Sends a command to the driver of a run; whether it is still there.
-    pub(crate) fn send(&self, run: &RunKey, command: Command) -> bool {
+    /// Which driver a run goes to.
+    fn place(&self, run: &RunKey) -> usize {
         let mut hasher = DefaultHasher::new();
         run.hash(&mut hasher);
-        let at = usize::try_from(hasher.finish() % self.0.len() as u64).unwrap_or(0);
-        self.0.get(at).is_some_and(|driver| driver.send(command).is_ok())
+        usize::try_from(hasher.finish() % self.0.len() as u64).unwrap_or(0)
+    }
+
+    /// Sends a command to the driver of a run; whether it is still there.
+    pub(crate) fn send(&self, run: &RunKey, command: Command) -> bool {
+        self.0.get(self.place(run)).is_some_and(|driver| driver.send(command).is_ok())
+    }
+
+    /// Hands runs to their drivers, each driver its own at once, so that their commits go out together; those that nobody is
+    /// there for.
+    fn drive(&self, claimed: Vec<Claimed>) -> Vec<RunKey> {
+        let mut shares: Vec<Vec<Claimed>> = self.0.iter().map(|_| Vec::new()).collect();
+        for claimed in claimed {
+            if let Some(share) = shares.get_mut(self.place(&claimed.run)) {
+                share.push(claimed);
+            }
+        }
+        let mut left = Vec::new();
+        for (driver, share) in self.0.iter().zip(shares).filter(|(_, share)| !share.is_empty()) {
+            if let Err(mpsc::error::SendError(Command::Drive(share))) = driver.send(Command::Drive(share)) {
+                left.extend(share.into_iter().map(|claimed| claimed.run));
+            }
+        }
+        left
     }
 
     /// Sends a command to every driver and waits for their answers.

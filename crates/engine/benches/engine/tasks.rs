@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 use outlast::{Ctx, Engine, TaskContext};
 
-use crate::Place;
 use crate::report::percentile;
+use crate::{Ceiling, Place};
 
 /// Runs that await a thousand tasks each.
 const RUNS: usize = 20;
 const TASKS: usize = 1_000;
 const AT_ONCE: usize = 64;
 const WAKES: usize = 200;
+/// Before each wake, and before each commit that it is measured against.
+const PAUSE: Duration = Duration::from_millis(2);
 
 async fn many(ctx: Ctx, tasks: usize) -> outlast::Result<usize> {
     let all: Vec<_> = (0..tasks).map(|n| ctx.task::<usize>("noop", &n)).collect();
@@ -54,14 +56,18 @@ pub(crate) async fn w7(place: &Place) -> f64 {
     rate
 }
 
-/// From the end of a task until its run goes on: milliseconds, the median.
-pub(crate) async fn wake(place: &Place) -> f64 {
+/// From the end of a task until its run goes on, and bare commits that take turns with that: milliseconds, the medians.
+pub(crate) async fn wake(place: &Place, ceiling: &mut Ceiling) -> (f64, f64) {
     let engine = start(place).await;
-    let mut took = Vec::new();
+    let (mut took, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..WAKES {
         took.push(engine.start("one", &()).await.unwrap().result::<f64>().await.unwrap());
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::time::sleep(PAUSE).await;
+        // The end of a task follows the commits that queued and claimed it.
+        ceiling.commit_once().await;
+        bare.push(ceiling.commit_once().await);
+        tokio::time::sleep(PAUSE).await;
     }
     engine.shutdown().await;
-    percentile(&took, 50)
+    (percentile(&took, 50), percentile(&bare, 50))
 }

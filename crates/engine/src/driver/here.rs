@@ -6,7 +6,7 @@
 use outlast_core::commit::{Commit, Delivery};
 use outlast_core::id::RunKey;
 use outlast_core::limits::TRIES_ALONE;
-use outlast_store::{Claim, DeliveredAndClaimed};
+use outlast_store::{Claim, DeliveredAndClaimed, StoreError};
 use tokio::sync::oneshot;
 
 use super::calls::{Creation, Done, Wanted, is_retryable};
@@ -90,6 +90,10 @@ impl Driver {
             let _ = reply.send(None);
             return;
         };
+        if matches!(claimed, Some(Err(StoreError::NotFound(_) | StoreError::Deleted { .. }))) {
+            // Nobody awaits it any more.
+            claimed = Some(Ok(Vec::new()));
+        }
         let mut mine = None;
         if let Some(Ok(claimed)) = &mut claimed
             && self.board.lease() == Some(claim.lease)
@@ -100,12 +104,13 @@ impl Driver {
         let driven = usize::from(mine.is_some());
         // Counted before whoever asked takes back what it counted for all of this.
         self.board.driven_more(driven);
-        let rest = DeliveredAndClaimed { delivered, claimed };
-        let _ = reply.send(Some(DeliveredHere { rest, driven }));
         if let Some(claimed) = mine {
+            // Before the answer, which wakes another thread: the run has waited for longer than whoever asked.
             meters::claimed(1);
             self.drive(claimed);
         }
+        let rest = DeliveredAndClaimed { delivered, claimed };
+        let _ = reply.send(Some(DeliveredHere { rest, driven }));
     }
 
     /// Commits, or gives it back to be sent.

@@ -180,7 +180,8 @@ impl Node {
 
     pub(super) fn hand_over(&self, claimed: Vec<Claimed>) {
         self.board.driven_more(claimed.len());
-        claimed.into_iter().for_each(|claimed| self.give_to_driver(claimed));
+        // The engine is gone for those that are left, and its lease goes with it.
+        self.drivers.drive(claimed).iter().for_each(|run| self.board.left(run));
     }
 
     /// Hands over a run that is counted already.

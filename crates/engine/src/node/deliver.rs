@@ -59,7 +59,9 @@ impl Node {
     /// Has the driver of a run deliver what came of its task; none if it did not.
     async fn deliver_on_driver(&self, deliveries: &[Delivery], claim: &Claim, run: RunKey) -> Option<DeliveredHere> {
         let (reply, answer) = oneshot::channel();
-        let order = Deliver { deliveries: deliveries.to_vec(), claim: claim.clone(), run: run.clone(), reply };
+        // By its name: who else is ready somebody else gave notice of.
+        let claim = Claim { pick: Pick::Run(run.clone()), ..claim.clone() };
+        let order = Deliver { deliveries: deliveries.to_vec(), claim, run: run.clone(), reply };
         if !self.drivers.send(&run, Command::Deliver(Box::new(order))) {
             return None;
         }
