@@ -20,19 +20,20 @@ use crate::walk::turn_of;
 impl State {
     /// Decides until something has to happen first. Only where the latest event is about has anything to be decided, unless
     /// more has happened since the last time.
-    pub(crate) fn advance(&mut self, focus: Option<&Focus>) {
+    pub(crate) fn advance(&mut self, focus: Option<&Focus<'_>>) {
         if self.mark.is_some() {
             self.is_unseen = true;
         } else if self.end.is_none() {
             let focus = focus.filter(|_| !self.is_unseen);
             self.is_unseen |= focus.is_none();
+            self.doubt = None;
             self.mark = self.next_mark(focus).map(Box::new);
             self.is_fresh = self.mark.is_some();
             self.is_unseen &= self.mark.is_some();
         }
     }
 
-    fn next_mark(&mut self, focus: Option<&Focus>) -> Option<Event> {
+    fn next_mark(&mut self, focus: Option<&Focus<'_>>) -> Option<Event> {
         if let Some(edge) = self.saved.going_back {
             return self.go_back(edge);
         }
@@ -46,7 +47,8 @@ impl State {
             self.end = Some(Err(Failure { message, ..failure }));
             return None;
         }
-        let mut asking = Asking { starts: &mut self.starts, payload_bytes: self.limits.payload_bytes };
+        let payload_bytes = self.limits.payload_bytes;
+        let mut asking = Asking { starts: &mut self.starts, doubt: &mut self.doubt, payload_bytes };
         let list = List {
             world: &world,
             around: None,
@@ -131,7 +133,7 @@ struct List<'a> {
     /// The iterations to look at, the outermost first; all of them if there are none.
     focus: Option<&'a [u32]>,
     /// The same for the flow's own nodes, which may be several at once.
-    top: Option<&'a Focus>,
+    top: Option<&'a Focus<'a>>,
 }
 
 impl List<'_> {
@@ -148,7 +150,7 @@ impl List<'_> {
                     }
                 }
                 Slot::Waiting if !self.is_ready(block, place) => continue,
-                Slot::Waiting => return self.begin(block, place),
+                Slot::Waiting => return self.begin(block, place, asking),
             }
             running += 1;
             if running >= self.concurrency {
@@ -167,7 +169,7 @@ impl List<'_> {
         }
     }
 
-    fn begin(&self, block: &Block, place: usize) -> Option<Event> {
+    fn begin(&self, block: &Block, place: usize, asking: &mut Asking<'_>) -> Option<Event> {
         let node = &self.body.nodes[place];
         let scope = self.scope(block);
         // A key that is too long was refused when the flow was read.
@@ -175,7 +177,10 @@ impl List<'_> {
         let edges = self.edges.filter(|_| !block.reached.contains(&place)).map_or(&[][..], |edges| &edges[place]);
         let is_taken = |from: usize| came_to_something(&self.body.nodes[from], &block.slots[from]);
         // What cannot be found out fails the node, once it has begun.
-        let admitted = admits(&scope, node, edges, is_taken).unwrap_or(Admission::Runs);
+        let admitted = admits(&scope, node, edges, is_taken).unwrap_or_else(|failure| {
+            *asking.doubt = Some(failure);
+            Admission::Runs
+        });
         if let Some(reason) = admitted.reason()
             && !planted!("node-condition-ignored")
         {
@@ -214,7 +219,7 @@ impl List<'_> {
         let Slot::Running(entry) = &mut slots[place] else { return None };
         if let (None, NodeKind::Container(container)) = (&entry.outcome, &node.kind) {
             let focus =
-                self.focus.or_else(|| self.top.filter(|top| top.node == *node.id).map(|top| &top.iterations[..]));
+                self.focus.or_else(|| self.top.filter(|top| *top.node == *node.id).map(|top| &top.iterations[..]));
             let next = of_container(&scope, container, entry, focus, asking);
             if next.is_some() {
                 return next;
@@ -273,7 +278,11 @@ fn of_container(
 ) -> Option<Event> {
     let key = entry.key.clone();
     let container = entry.container.as_mut()?;
-    let failure = container.active.values().find_map(|block| block.failure.clone());
+    // With thousands of iterations at once they are not all looked at for each event.
+    let failure = match focus.and_then(<[u32]>::first) {
+        Some(index) => container.active.get(index).and_then(|block| block.failure.clone()),
+        None => container.active.values().find_map(|block| block.failure.clone()),
+    };
     if let Some((failure, _)) = failure {
         fail(entry, failure, asking);
         return None;

@@ -21,6 +21,8 @@ use crate::state::{Container, Entry, Open, Outcome, Role, Slot};
 /// Where what is asked for goes.
 pub(crate) struct Asking<'s> {
     pub(crate) starts: &'s mut Vec<Requested>,
+    /// Why it cannot be found out whether a node runs that begins.
+    pub(crate) doubt: &'s mut Option<Failure>,
     pub(crate) payload_bytes: usize,
 }
 

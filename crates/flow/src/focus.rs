@@ -5,15 +5,15 @@ use outlast_core::event::Event;
 use crate::walk::Path;
 
 /// One of the flow's own nodes, and the iterations that lead from it to what an event is about.
-pub(crate) struct Focus {
-    pub(crate) node: String,
+pub(crate) struct Focus<'k> {
+    pub(crate) node: &'k str,
     /// The outermost first. Those further in are all looked at.
     pub(crate) iterations: Vec<u32>,
 }
 
-impl Focus {
+impl<'k> Focus<'k> {
     /// None if it may be anywhere.
-    pub(crate) fn of(event: &Event) -> Option<Focus> {
+    pub(crate) fn of(event: &'k Event) -> Option<Focus<'k>> {
         let (key, within) = match event {
             Event::ContainerIterationStarted { node, index, .. }
             | Event::ContainerIterationCompleted { node, index, .. } => (node, Some(*index)),
@@ -24,6 +24,6 @@ impl Focus {
         };
         let path = Path::parse(key)?;
         let iterations = path.inner.iter().map(|(index, _)| *index).chain(within).collect();
-        Some(Focus { node: path.first.id.to_owned(), iterations })
+        Some(Focus { node: path.first.id, iterations })
     }
 }

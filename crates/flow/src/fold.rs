@@ -110,7 +110,8 @@ impl State {
         let Saved { messages, top, .. } = &mut self.saved;
         let world =
             World { input, messages, info: &self.info, flow: inner.name.as_str(), limits: self.limits.expression };
-        let mut asking = Asking { starts: &mut self.starts, payload_bytes: self.limits.payload_bytes };
+        let payload_bytes = self.limits.payload_bytes;
+        let mut asking = Asking { starts: &mut self.starts, doubt: &mut self.doubt, payload_bytes };
         let (body, attempt) = (&inner.body, path.first.attempt);
         let spot = Spot { world: &world, around: None, turn: None, body, block: top, place, attempt };
         visit(spot, &path.inner, &mut |spot| then(spot, &mut asking, &path))

@@ -32,6 +32,9 @@ pub(crate) struct State {
     /// The mark that was decided and is not in the journal yet: there is never a second one, so that whatever is decided
     /// next is decided in the light of it. What an operator does takes it back.
     pub(crate) mark: Option<Box<Event>>,
+    /// Why it could not be found out whether the node runs that this mark begins: then it fails at once. A condition is looked
+    /// at when the mark is decided, and not again.
+    pub(crate) doubt: Option<Failure>,
     /// Whether that mark was not handed out yet.
     pub(crate) is_fresh: bool,
     /// Whether something may have happened that was not looked at yet: then every branch is, and not only the one that the
@@ -275,7 +278,8 @@ impl State {
 
     pub(crate) fn restored(flow: Flow, info: RunInfo, input: Arc<Json>, saved: Saved, limits: FlowLimits) -> State {
         let starts = Vec::new();
-        State { flow, info, limits, input, saved, starts, mark: None, is_fresh: false, is_unseen: true, end: None }
+        let (mark, doubt, end) = (None, None, None);
+        State { flow, info, limits, input, saved, starts, mark, doubt, is_fresh: false, is_unseen: true, end }
     }
 
     /// Checks the input, and decides what comes first.

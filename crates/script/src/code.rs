@@ -164,16 +164,21 @@ pub(crate) enum Op {
         native: u16,
         args: u8,
     },
+    /// A method is looked up and called: nothing could happen while its arguments were evaluated.
     CallMethod {
         name: u32,
         args: u8,
     },
-    /// Throws if the receiver of a method, on top, has none at all: before its arguments are looked at.
-    CheckReceiver(u32),
+    /// Looks a method of the value on top up, before its arguments are evaluated.
+    FindMethod(u32),
+    CallFound {
+        name: u32,
+        args: u8,
+    },
     /// The arguments are a list.
     CallList,
     CallNativeList(u16),
-    CallMethodList(u32),
+    CallFoundList(u32),
     Return,
     Throw,
     Await,

@@ -1,6 +1,7 @@
 //! Expressions on their own: what stands in `${…}` of a flow. The same parser, checker and machine as for scripts; what
 //! waits, asks the world or changes something is refused.
 
+mod needs;
 mod walk;
 
 use std::sync::{Arc, LazyLock};
@@ -23,6 +24,7 @@ use crate::suggest::nearest;
 use crate::syntax::ast::{Expr, StmtKind};
 use crate::syntax::{Parsed, parse};
 use crate::world::{RunInfo, World};
+use needs::Needs;
 
 /// The longest expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
@@ -65,8 +67,8 @@ pub struct Reference {
 #[derive(Clone, Debug)]
 pub struct Expression {
     code: Arc<Code>,
-    /// The free names, each once.
-    names: Arc<[Arc<str>]>,
+    /// The free names, each once, and what is looked at of each.
+    names: Arc<[(Arc<str>, Needs)]>,
     references: Arc<[Reference]>,
     /// Where it is nothing but a name and fields.
     plain: Option<Reference>,
@@ -102,7 +104,9 @@ impl Expression {
         let references: Vec<Reference> =
             walked.references.into_iter().map(|reference| wrapped.unshift(reference)).collect();
         let plain = walked.is_plain.then(|| references.first().cloned()).flatten();
-        Ok(Expression { code: Arc::new(code), names: used.into(), references: references.into(), plain })
+        let names: Vec<(Arc<str>, Needs)> =
+            used.into_iter().map(|name| (Arc::clone(&name), Needs::of(&name, &references))).collect();
+        Ok(Expression { code: Arc::new(code), names: names.into(), references: references.into(), plain })
     }
 
     /// The free names it uses, and what it reads from them.
@@ -117,6 +121,16 @@ impl Expression {
         if let Some(value) = self.plain.as_ref().and_then(|path| look_up(path, &scope)) {
             return Ok(value);
         }
+        self.compute(&scope, limits, |needs| needs)
+    }
+
+    /// What it comes to in the machine, which is `given` what is needed of each name.
+    fn compute(
+        &self,
+        scope: &impl Fn(&str) -> Option<Arc<Json>>,
+        limits: Limits,
+        given: impl Fn(&Needs) -> &Needs,
+    ) -> Result<Json, Failure> {
         static INFO: LazyLock<RunInfo> = LazyLock::new(|| RunInfo {
             run_id: String::new(),
             workflow: String::new(),
@@ -124,9 +138,9 @@ impl Expression {
         });
         let mut machine = Machine::new(Arc::clone(&self.code), World::new(INFO.clone(), "expression"), limits);
         let mut inputs = Object::default();
-        for name in &*self.names {
+        for (name, needs) in &*self.names {
             let value = scope(name).unwrap_or_default();
-            inputs.set(name, machine.value_of_json(&value));
+            inputs.set(name, given(needs).value(&value, &mut machine));
         }
         machine.inputs = machine.heap.object(inputs);
         let mut ops = Operations::new(Provided { now: Timestamp::EPOCH, seed: 0 });

@@ -132,7 +132,7 @@ pub(crate) fn load(code: Arc<Code>, info: RunInfo, limits: Limits, bytes: &[u8])
         let SavedOperation { key, promise, kind, order, awaited: is_awaited, stays, lost: is_lost, at } = saved;
         (key, OpenOperation { promise: Id(promise), kind, order, is_awaited, stays, is_lost, at })
     });
-    machine.world.open = open.collect::<BTreeMap<Key, OpenOperation>>();
+    machine.world.reopen(open.collect::<BTreeMap<Key, OpenOperation>>());
     machine.world.keys = if planted!("script-keys-forgotten") { Keys::default() } else { saved.keys };
     machine.world.started = saved.started;
     machine.world.cancellations = saved.cancellations;

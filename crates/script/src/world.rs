@@ -10,6 +10,9 @@ use outlast_core::operation::{Keys, Location, Operation, OperationKind, Operatio
 
 use crate::value::Id;
 
+/// The part of what is open that sleeps which lost come to before they are looked at.
+const LOST_SLEEPS_SHARE: usize = 8;
+
 /// Makes the token of the callback with a key.
 pub type Tokens = Arc<dyn Fn(&Key) -> String + Send + Sync>;
 
@@ -45,6 +48,8 @@ pub(crate) struct World {
     pub(crate) file: Arc<str>,
     pub(crate) keys: Keys,
     pub(crate) open: BTreeMap<Key, OpenOperation>,
+    /// How many of them lost a race: sleeps, and others.
+    lost: (usize, usize),
     pub(crate) started: u64,
     /// How often the run was asked to stop.
     pub(crate) cancellations: u32,
@@ -59,6 +64,7 @@ impl World {
             file: file.into(),
             keys: Keys::default(),
             open: BTreeMap::new(),
+            lost: (0, 0),
             started: 0,
             cancellations: 0,
             is_continued: false,
@@ -96,6 +102,42 @@ impl World {
         self.started += 1;
         ops.request(operation, Some(self.location(at)));
         self.open.insert(key, OpenOperation { promise, kind, order, is_awaited: false, stays, is_lost: false, at });
+    }
+
+    /// The same operations as when a snapshot was made.
+    pub(crate) fn reopen(&mut self, open: BTreeMap<Key, OpenOperation>) {
+        self.lost = (0, 0);
+        open.values().filter(|open| open.is_lost).for_each(|open| *self.losers(open.kind) += 1);
+        self.open = open;
+    }
+
+    fn losers(&mut self, kind: OperationKind) -> &mut usize {
+        if kind == OperationKind::Timer { &mut self.lost.0 } else { &mut self.lost.1 }
+    }
+
+    /// Notes that an operation lost a race, unless it goes on whatever happens.
+    pub(crate) fn lose(&mut self, key: &Key) {
+        let Some(open) = self.open.get_mut(key).filter(|open| !open.stays && !open.is_lost) else { return };
+        open.is_lost = true;
+        let kind = open.kind;
+        *self.losers(kind) += 1;
+    }
+
+    /// An operation is settled.
+    pub(crate) fn close(&mut self, key: &Key) -> Option<OpenOperation> {
+        let open = self.open.remove(key)?;
+        if open.is_lost {
+            *self.losers(open.kind) -= 1;
+        }
+        Some(open)
+    }
+
+    /// Whether it is time to look for losers that nobody needs. That means to look at everything, so sleeps, which do nothing
+    /// and take nothing from anybody, wait for each other where much is open: a thousand calls that each race with a timeout
+    /// would otherwise cost a million steps.
+    pub(crate) fn losers_are_due(&self) -> bool {
+        let (sleeps, others) = self.lost;
+        others > 0 || sleeps > 0 && sleeps * LOST_SLEEPS_SHARE >= self.open.len()
     }
 
     /// Tells the driver, once, that an operation is awaited.

@@ -97,7 +97,12 @@ impl Bodies {
         Bodies { shared: Shared::new(info, runtime), steps }
     }
 
-    /// A step was asked for. Its body runs when the driver says so.
+    /// Whether there is a body for a step.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.shared.is_open(key)
+    }
+
+    /// Makes the body of a step. It runs when the driver says so.
     #[track_caller]
     pub(crate) fn start(&self, key: &Key, name: &str, input: Bytes) {
         let call = Call { function: self.steps.get(name), input };
@@ -112,6 +117,11 @@ impl Bodies {
 
     /// Passes on what a program is told. What bodies come to is requested.
     pub(crate) fn tell(&self, input: Input<'_>, ops: &mut Operations) {
+        if let Input::Start | Input::Fact { .. } = input
+            && !self.shared.has_open()
+        {
+            return;
+        }
         self.shared.wakes.set_driver(ops.waker());
         self.shared.swap(ops);
         match input {

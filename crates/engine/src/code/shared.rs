@@ -156,6 +156,16 @@ impl Shared {
         slot
     }
 
+    /// Whether an operation is open.
+    pub(super) fn is_open(&self, key: &Key) -> bool {
+        self.state.borrow().open.contains_key(key)
+    }
+
+    /// Whether any is.
+    pub(super) fn has_open(&self) -> bool {
+        !self.state.borrow().open.is_empty()
+    }
+
     /// Keeps a body that runs beside the workflow.
     pub(super) fn start_body(&self, key: Key, body: Box<dyn StartedBody>) {
         self.state.borrow_mut().bodies.insert(key, body);

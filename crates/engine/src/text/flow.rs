@@ -67,8 +67,8 @@ fn info(about: &About) -> RunInfo {
 
 fn limits(about: &About) -> FlowLimits {
     let payload_bytes = about.settings.limits.payload_bytes;
-    // A larger snapshot could not be stored.
-    FlowLimits { payload_bytes, snapshot_bytes: payload_bytes, ..FlowLimits::default() }
+    // The driver has a limit for states, and says when one is larger: the program would keep silent about it.
+    FlowLimits { payload_bytes, snapshot_bytes: usize::MAX, ..FlowLimits::default() }
 }
 
 /// A flow, and the bodies of its steps.
@@ -83,18 +83,21 @@ impl FlowRun {
         FlowRun { program, bodies: Bodies::new(about.info, about.runtime, steps) }
     }
 
-    /// Keeps up with the steps the flow asked for, or no longer wants.
+    /// Forgets the steps that the flow no longer wants.
     fn follow(&self, ops: &Operations) {
         for requested in ops.requested() {
-            match &requested.operation {
-                Operation::StartStep { key, .. } => {
-                    if let Some(call) = self.program.step(key) {
-                        self.bodies.start(key, &call.name, Bytes::from(call.input.to_string()));
-                    }
-                }
-                Operation::Cancel { key } => self.bodies.cancel(key),
-                _ => {}
+            if let Operation::Cancel { key } = &requested.operation {
+                self.bodies.cancel(key);
             }
+        }
+    }
+
+    /// Has the body of a step ready before it runs, and not when it is asked for: a step whose outcome is recorded needs none.
+    fn prepare(&self, key: &Key) {
+        if !self.bodies.has(key)
+            && let Some(call) = self.program.step(key)
+        {
+            self.bodies.start(key, &call.name, Bytes::from(call.input.to_string()));
         }
     }
 }
@@ -103,6 +106,9 @@ impl Program for FlowRun {
     fn resume(&mut self, input: Input<'_>, ops: &mut Operations) -> Progress {
         let progress = self.program.resume(input, ops);
         self.follow(ops);
+        if let Input::Execute { key, .. } = input {
+            self.prepare(key);
+        }
         match progress {
             Progress::Blocked | Progress::Executing => {
                 self.bodies.tell(input, ops);

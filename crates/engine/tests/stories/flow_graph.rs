@@ -6,6 +6,7 @@ mod checklist;
 mod crashes;
 mod operators;
 mod pauses;
+mod snapshots;
 mod versions;
 
 use outlast::{Engine, EngineError, Error, Event, Outlast, StepContext, TaskContext};

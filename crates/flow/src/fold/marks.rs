@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::State;
 use crate::decide::{close, round};
-use crate::enter::{admits, came_to_something, enter};
+use crate::enter::enter;
 use crate::model::{Collect, ContainerNode, NodeKind, OnError, Rule};
 use crate::scope::{Scope, World};
 use crate::state::{Block, Container, Entry, Kept, Outcome, Saved, Slot};
@@ -50,19 +50,14 @@ impl State {
     fn begin(&mut self, node: &Key, input: Option<&Bytes>) -> Option<()> {
         self.saved.unread = 0;
         let given: Option<Arc<Json>> = input.and_then(|input| serde_json::from_slice(input).ok()).map(Arc::new);
-        let top = self.top_place(node);
-        let flow = self.flow.clone();
-        let edges = top.map_or(&[][..], |place| &flow.inner.edges[place]);
         self.at(node, &mut |spot, asking, _| {
             let Spot { world, around, turn, body, block, place, .. } = spot;
-            let Block { slots, outputs, previous, errors, reached, .. } = block;
+            let Block { slots, outputs, previous, errors, .. } = block;
             let scope = Scope { world, around, body, outputs, previous, errors, turn };
-            let (at, edges) = (&body.nodes[place], if reached.contains(&place) { &[][..] } else { edges });
-            let is_taken = |from: usize| came_to_something(&body.nodes[from], &slots[from]);
-            let entry = match admits(&scope, at, edges, is_taken) {
-                Ok(_) => enter(&scope, at, node.clone(), 1, given.clone(), asking),
+            let entry = match asking.doubt.take() {
+                None => enter(&scope, &body.nodes[place], node.clone(), 1, given.clone(), asking),
                 // Whether it runs cannot be found out: it fails, and asks for nothing.
-                Err(failure) => Entry { outcome: Some(Outcome::Failed(failure)), ..Entry::new(node.clone(), 1) },
+                Some(failure) => Entry { outcome: Some(Outcome::Failed(failure)), ..Entry::new(node.clone(), 1) },
             };
             slots[place] = Slot::Running(Box::new(entry));
         })
@@ -193,6 +188,9 @@ impl State {
 
     /// One of the flow's own nodes came to something: does a loop edge go back from it?
     fn look_at_loops(&mut self, node: &Key) {
+        if self.flow.inner.loops.is_empty() {
+            return;
+        }
         let Some(place) = self.top_place(node) else { return };
         let inner = &self.flow.inner;
         let input = &self.input;

@@ -24,12 +24,15 @@ impl Compiler<'_> {
                 self.expr(object);
                 self.cut_short(*optional);
                 let name = self.text(name);
-                if !call.args.iter().all(|arg| !arg.spread && self.is_still(&arg.value)) {
-                    self.emit(Op::CheckReceiver(name));
+                let still = call.args.iter().all(|arg| !arg.spread && self.is_still(&arg.value));
+                let still = still && call.args.len() <= DIRECT_ARGS_MAX;
+                if !still {
+                    self.emit(Op::FindMethod(name));
                 }
                 match self.arguments(&call.args) {
-                    Some(args) => self.emit(Op::CallMethod { name, args }),
-                    None => self.emit(Op::CallMethodList(name)),
+                    Some(args) if still => self.emit(Op::CallMethod { name, args }),
+                    Some(args) => self.emit(Op::CallFound { name, args }),
+                    None => self.emit(Op::CallFoundList(name)),
                 };
             }
             _ => {

@@ -45,6 +45,53 @@ fn an_expression_has_the_value_a_script_would_give_it() {
     }
 }
 
+/// Of all that a name stands for only what is looked at is given to the machine: nobody may see that.
+#[test]
+fn with_what_it_looks_at_an_expression_comes_to_what_it_would_with_everything() {
+    for text in [
+        "order.id + order.lines.length",
+        "order.lines.length == 2 && order.note == null",
+        "[order.id, order.lines.map(line => line.sku), order.missing]",
+        "order.id.missing",
+        "order.note.text.more",
+        "order.missing.more",
+        "order.lines.length.x + order.lines.length",
+        "order.lines.missing",
+        "order.id == order.id && order.lines == order.lines",
+        "order.lines[0] == order.lines[0] ? order.lines[1].n : order",
+        "order.toString == null",
+        "{ ...order, id: order.id + 1 }",
+        "(order => order.id)({ id: order.id, lines: order.lines.length })",
+        "order.ship()",
+        "order.id.ship(order.lines.lenght)",
+        "$iteration.x + order.id",
+        "typeof order.lines + typeof order.id + typeof order.note + typeof messages.x",
+        "`${order.lines} ${order.id}`",
+    ] {
+        let expression = Expression::compile(text, NAMES).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
+        let partly = expression.compute(&scope, EXPRESSION_LIMITS, |needs| needs);
+        let wholly = expression.compute(&scope, EXPRESSION_LIMITS, |_| &Needs::All);
+        assert_eq!(partly, wholly, "{text}");
+    }
+}
+
+#[test]
+fn an_expression_costs_what_it_looks_at() {
+    let input = Arc::new(json!({ "items": vec!["item"; 10_000], "stop": 3 }));
+    let scope = |_: &str| Some(Arc::clone(&input));
+    let limits = Limits { heap_bytes: 400 * 1024, garbage_bytes: 1024, ..EXPRESSION_LIMITS };
+    for text in ["[input.stop].length == 1", "[input.items.length, input.stop][0] == 10000"] {
+        let expression = Expression::compile(text, &["input"]).unwrap();
+        assert_eq!(expression.evaluate(scope, limits), Ok(json!(true)), "{text}");
+        let all = expression.compute(&scope, limits, |_| &Needs::All);
+        assert_eq!(
+            all.unwrap_err().code,
+            "heap_limit",
+            "this has room for what is needed, and for nothing more: {text}"
+        );
+    }
+}
+
 #[test]
 fn an_unknown_name_is_told_with_its_place_and_the_name_that_was_meant() {
     assert_eq!(problem("1 + ordr.id"), ("unknown_name", Span::new(4, 8), Some("did you mean `order`?".to_owned())));

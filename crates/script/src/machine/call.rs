@@ -54,25 +54,61 @@ impl Machine {
         }
     }
 
-    /// Of null there are no methods, whatever the arguments are.
-    pub(super) fn check_receiver(&mut self, receiver: Value, name: u32) -> Done<()> {
-        match receiver {
-            Value::Null | Value::Hole => {
-                let name = self.heap.text_of(Id(name)).text.clone();
-                Err(self.no_method(receiver, &name))
+    /// Looks a method up before the arguments are evaluated, which may change the object: leaves what is to be called in the
+    /// receiver's place, or the error that is thrown once the arguments are there. Lists, texts and numbers stay: their methods
+    /// cannot change.
+    pub(super) fn find_method(&mut self, name: u32) -> Done<()> {
+        let Some(receiver) = self.stack.last().copied() else { return Ok(()) };
+        let text = self.heap.text_of(Id(name)).text.clone();
+        let found = match receiver {
+            // Of null there are no methods, whatever the arguments are.
+            Value::Null | Value::Hole => return Err(self.no_method(receiver, &text)),
+            Value::Text(_) | Value::List(_) | Value::Number(_) | Value::Bool(_) | Value::Promise(_) => return Ok(()),
+            Value::Object(id) => self.heap.object_of(id).and_then(|object| object.get(&text)),
+            Value::Error(_) | Value::Function(_) | Value::Native(_) => None,
+        };
+        let callee = match (found, builtins::method(receiver, &text)) {
+            (Some(function @ (Value::Function(_) | Value::Native(_))), _) => function,
+            (Some(other), _) => self.type_error(not_callable(other, Some(&text))),
+            (None, Some(native)) => Value::Function(self.heap.alloc(Cell::Bound { native, receiver })),
+            (None, None) => {
+                let message = self.no_method_text(receiver, &text);
+                self.type_error(message)
             }
-            _ => Ok(()),
+        };
+        self.pop();
+        self.stack.push(callee);
+        if self.heap.wants_collection() {
+            self.collect().map_err(Stop::Fatal)?;
+        }
+        Ok(())
+    }
+
+    /// Calls what was found before the so many arguments on top were evaluated.
+    pub(super) fn call_found(&mut self, name: u32, args: usize, ops: &mut Operations) -> Done<bool> {
+        match self.stack[self.stack.len() - args - 1] {
+            Value::Function(_) | Value::Native(_) => self.call_value(args, ops),
+            error @ Value::Error(_) => Err(self.thrown(error)),
+            _ => self.call_method(name, args, ops),
         }
     }
 
+    fn type_error(&mut self, message: String) -> Value {
+        let (code, message) = (self.heap.text(codes::TYPE), self.heap.text(message));
+        self.new_error(code, message, Value::Null)
+    }
+
     fn not_callable(&mut self, value: Value, name: Option<&str>) -> Stop {
-        let what = name.map_or("this".to_owned(), |name| format!("`{name}`"));
-        let message = format!("{what} is {} and cannot be called", value.described());
-        self.error(codes::TYPE, message)
+        self.error(codes::TYPE, not_callable(value, name))
     }
 
     fn no_method(&mut self, receiver: Value, name: &str) -> Stop {
-        let message = match receiver {
+        let message = self.no_method_text(receiver, name);
+        self.error(codes::TYPE, message)
+    }
+
+    fn no_method_text(&self, receiver: Value, name: &str) -> String {
+        match receiver {
             Value::Null | Value::Hole => {
                 format!("`{name}` of null: what stands before it is null or missing (write ?.{name} if that may be)")
             }
@@ -96,8 +132,7 @@ impl Machine {
                 let hint = meant.map_or(String::new(), |meant| format!(": did you mean `{meant}`?"));
                 format!("{} has no method `{name}`{hint}", receiver.described())
             }
-        };
-        self.error(codes::TYPE, message)
+        }
     }
 
     /// Calls a function of the language with the arguments from `start` on; what is on the stack from `floor` on is
@@ -208,4 +243,9 @@ impl Machine {
             _ => None,
         }
     }
+}
+
+fn not_callable(value: Value, name: Option<&str>) -> String {
+    let what = name.map_or("this".to_owned(), |name| format!("`{name}`"));
+    format!("{what} is {} and cannot be called", value.described())
 }

@@ -77,7 +77,7 @@ impl Machine {
     }
 
     fn settle_open(&mut self, key: &Key, outcome: Outcome) {
-        if let Some(open) = self.world.open.remove(key) {
+        if let Some(open) = self.world.close(key) {
             self.settle(open.promise, outcome);
         }
     }

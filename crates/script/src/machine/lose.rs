@@ -18,28 +18,39 @@ impl Machine {
             Some(PromiseState::Fulfilled(_) | PromiseState::Rejected(_)) | None => false,
         };
         let losers: Vec<Id> = promises.iter().copied().filter(is_pending).collect();
-        if losers.is_empty() {
+        let mut others = FxHashSet::default();
+        for loser in losers {
+            match self.own_operation(loser) {
+                // Nothing else leads to it.
+                Some(key) => self.world.lose(&key),
+                None => {
+                    others.insert(loser.0);
+                }
+            }
+        }
+        if others.is_empty() {
             return;
         }
         let candidates = self.world.open.iter().filter(|(_, open)| !open.stays && !open.is_lost);
         let loses =
-            |open: &OpenOperation| self.led_to(open.promise).promises.iter().any(|found| losers.contains(found));
-        let lost = candidates.filter(|(_, open)| loses(open));
-        let lost: Vec<Key> = lost.map(|(key, _)| key.clone()).collect();
-        for key in lost {
-            if let Some(open) = self.world.open.get_mut(&key) {
-                open.is_lost = true;
-            }
-        }
+            |open: &OpenOperation| self.led_to([open.promise]).promises.iter().any(|found| others.contains(&found.0));
+        let lost: Vec<Key> = candidates.filter(|(_, open)| loses(open)).map(|(key, _)| key.clone()).collect();
+        lost.iter().for_each(|key| self.world.lose(key));
+    }
+
+    /// The operation whose promise it is, while that is open.
+    fn own_operation(&self, promise: Id) -> Option<Key> {
+        let key = self.heap.promise_of(promise)?.operation.as_ref()?;
+        (self.world.open.get(key)?.promise == promise).then(|| key.clone())
     }
 
     /// Takes back the losers that nothing refers to and nothing waits for, in the order in which they were started. Done
     /// once everything waits: until then a variable may be about to get another value.
     pub(super) fn give_up_losers(&mut self, ops: &mut Operations) -> Result<(), Failure> {
-        while self.world.open.values().any(|open| open.is_lost) && !self.is_over() {
+        while self.world.losers_are_due() && !self.is_over() {
             let needed = self.needed();
             let is_needed = |open: &OpenOperation| {
-                let led = self.led_to(open.promise);
+                let led = self.led_to([open.promise]);
                 !led.calls.is_empty() || led.promises.iter().any(|found| needed.contains(*found))
             };
             let lost = self.world.open.iter().filter(|(_, open)| open.is_lost && !is_needed(open));
@@ -65,17 +76,15 @@ impl Machine {
     /// Everything that calls can name: those that run, and those that wait for something that is open.
     fn needed(&self) -> Marked {
         let mut roots = self.roots_of_calls();
-        for open in self.world.open.values() {
-            roots.extend(self.led_to(open.promise).calls);
-        }
+        roots.extend(self.led_to(self.world.promises()).calls);
         self.heap.mark(roots)
     }
 
-    /// What a promise leads to: those that become something through it, itself first, and the calls that wait for one of
-    /// them.
-    fn led_to(&self, promise: Id) -> Led {
-        let mut led = Led { promises: vec![promise], calls: Vec::new() };
-        let mut seen = FxHashSet::from_iter([promise.0]);
+    /// What promises lead to: those that become something through one of them, themselves first, and the calls that wait for
+    /// one of all these.
+    fn led_to(&self, promises: impl IntoIterator<Item = Id>) -> Led {
+        let mut led = Led { promises: promises.into_iter().collect(), calls: Vec::new() };
+        let mut seen: FxHashSet<u32> = led.promises.iter().map(|id| id.0).collect();
         let mut next = 0;
         while let Some(id) = led.promises.get(next).copied() {
             next += 1;

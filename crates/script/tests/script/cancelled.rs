@@ -236,3 +236,50 @@ fn losers_that_were_meant_to_go_on_do() {
     let stage = stage(text);
     assert_eq!(given_up(&stage), ["own"]);
 }
+
+/// To find out who can reach a loser is to look at everything. So sleeps, which take nothing from anybody, wait for each other
+/// where much is open.
+#[test]
+fn sleeps_that_lost_are_taken_back_together_where_much_is_open() {
+    let text = "
+        async function one(n) { return (await Task.race([Signal.next('n' + n), Task.delay(60)])).result }
+        const all = []
+        for (let n = 0; n < 40; n++) all.push(one(n))
+        return (await Promise.all(all)).length";
+    for memory in WAYS {
+        let mut stage = stage(text);
+        let mut looks = 0;
+        let mut before = 0;
+        for n in 0..39 {
+            stage.remember(memory);
+            stage.signal(&format!("__wait-n{n}-0"), &json!(n));
+            let given_up = given_up(&stage).len();
+            let (lost, open) = (n + 1 - given_up, 80 - (n + 1) - given_up);
+            assert!(lost * 8 < open, "{lost} of {open} are left");
+            looks += usize::from(given_up > before);
+            before = given_up;
+        }
+        assert!((2..30).contains(&looks), "{looks} times");
+        stage.signal("__wait-n39-0", &json!(39));
+        assert_eq!(stage.ended().result.unwrap(), json!(40));
+    }
+}
+
+/// Whatever else lost takes a signal from somebody, or makes a worker work.
+#[test]
+fn what_is_no_sleep_is_taken_back_at_once_whatever_is_open() {
+    for (loser, key) in [("Signal.next('s')", "__wait-s-0"), ("Task.run('late', 1)", "__task-late-0")] {
+        let text = format!(
+            "const all = []
+             for (let n = 0; n < 40; n++) all.push(Signal.next('n' + n))
+             log((await Task.race([{loser}, Signal.next('first')])).status)
+             return (await Promise.all(all)).length"
+        );
+        for memory in WAYS {
+            let mut stage = stage(&text);
+            stage.remember(memory);
+            stage.signal("__wait-first-0", &json!(1));
+            assert_eq!(given_up(&stage), [key], "{text}");
+        }
+    }
+}

@@ -56,6 +56,14 @@ pub(crate) struct Snapshots {
     after: u64,
 }
 
+/// What became of a snapshot that was due.
+enum Made {
+    Snapshot(Snapshot),
+    /// Something is under way that no snapshot can hold.
+    NotNow,
+    TooLarge,
+}
+
 /// The part of a snapshot that the events behind it come to before the next one.
 const TAIL_SHARE: u64 = 4;
 /// What a row costs beside what is in it.
@@ -106,15 +114,23 @@ impl Run {
         if tail <= after.max(open) || tail_bytes < bytes / TAIL_SHARE || !self.is_at_rest() {
             return None;
         }
-        let snapshot = self.snapshot();
-        match &snapshot {
-            Some(made) => {
+        match self.snapshot() {
+            Made::Snapshot(made) => {
                 self.snapshots = Snapshots::new(next, made.data.len() as u64, self.settings.snapshot_after);
+                Some(made)
             }
-            // Not at every event again: what is too large now will be too large then.
-            None => self.snapshots.after = tail.saturating_mul(2),
+            // There will be a better moment. It is looked for as often as one is due, and not at every commit: with much that is
+            // open, looking is work, too.
+            Made::NotNow => {
+                self.snapshots.after = tail.saturating_add(self.settings.snapshot_after.max(open));
+                None
+            }
+            // Not at every event again: it costs what it weighs, and what is too large now will be too large then.
+            Made::TooLarge => {
+                self.snapshots.after = tail.saturating_mul(2);
+                None
+            }
         }
-        snapshot
     }
 
     fn is_at_rest(&self) -> bool {
@@ -124,30 +140,35 @@ impl Run {
         nothing_on_its_way && goes_on
     }
 
-    fn snapshot(&self) -> Option<Snapshot> {
-        let Snapshot { definition, data, .. } = self.program.snapshot()?;
-        let data = seal(&self.saved()?, &data)?;
+    fn snapshot(&self) -> Made {
+        // First what costs little.
+        if !self.only_waits() {
+            return Made::NotNow;
+        }
+        let Some(Snapshot { definition, data, .. }) = self.program.snapshot() else { return Made::NotNow };
+        let Some(data) = self.saved().and_then(|saved| seal(&saved, &data)) else { return Made::NotNow };
         let limit = self.settings.limits.payload_bytes;
         if data.len() > limit {
             let (run, bytes) = (&self.identity.run, data.len());
             tracing::warn!(%run, bytes, limit, "the state of the run is too large to be kept: it is rebuilt from its journal");
-            return None;
+            return Made::TooLarge;
         }
         let next = self.journal.next();
         let index = if planted!("snapshot-one-event-late") { next.next() } else { next };
-        Some(Snapshot { index, definition, data })
+        Made::Snapshot(Snapshot { index, definition, data })
     }
 
-    /// What the driver must know; none if an operation is not one that only waits.
-    fn saved(&self) -> Option<Saved> {
-        let waits = |entry: &Entry| matches!(entry.state, State::IdleNotAwaited | State::IdleAwaited);
-        // Nothing is known of a step that has not ended once: its program asks for it again.
+    /// Whether every operation waits, or is a step of which nothing is known because it has not ended once: its program asks
+    /// for that again.
+    fn only_waits(&self) -> bool {
         let is_new = |key: &Key, entry: &Entry| {
             entry.kind == OperationKind::Step && entry.state == State::Executing && !self.journal.is_open(key)
         };
-        if !self.table.live().all(|(key, entry)| !entry.refused && (waits(entry) || is_new(key, entry))) {
-            return None;
-        }
+        self.table.live().all(|(key, entry)| !entry.refused && (waits(entry) || is_new(key, entry)))
+    }
+
+    /// What the driver must know.
+    fn saved(&self) -> Option<Saved> {
         let operations = self.table.live().filter(|(_, entry)| waits(entry)).map(|(key, entry)| SavedOperation {
             key: key.clone(),
             awaited: entry.is_awaited(),
@@ -169,6 +190,10 @@ impl Run {
             next_version,
         })
     }
+}
+
+fn waits(entry: &Entry) -> bool {
+    matches!(entry.state, State::IdleNotAwaited | State::IdleAwaited)
 }
 
 /// What a task is given may be large, and nobody asks for it again.

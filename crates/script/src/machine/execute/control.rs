@@ -27,9 +27,10 @@ impl Machine {
                 let start = self.stack.len() - args;
                 self.call_native(native, start, start, ops).map(flow)
             }
-            Op::CallMethodList(name) => {
+            Op::CallFound { name, args } => self.call_found(name, usize::from(args), ops).map(flow),
+            Op::CallFoundList(name) => {
                 let args = self.spread_args();
-                self.call_method(name, args, ops).map(flow)
+                self.call_found(name, args, ops).map(flow)
             }
             Op::Return => {
                 let value = self.pop();

@@ -15,8 +15,8 @@ impl Machine {
                 let value = self.member(object, name)?;
                 self.push(value)
             }
-            Op::CheckReceiver(name) => {
-                self.check_receiver(self.top(), name)?;
+            Op::FindMethod(name) => {
+                self.find_method(name)?;
                 Ok(Flow::Next)
             }
             Op::SetMember(name) => {

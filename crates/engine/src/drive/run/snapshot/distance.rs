@@ -4,6 +4,8 @@ use outlast_core::id::{Fence, Generation, Namespace, RunId, RunKey, WorkflowName
 use outlast_core::limits::Limits;
 use outlast_core::operation::{Due, Operation, Operations};
 use outlast_core::program::{Input, Program, Progress};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -12,12 +14,19 @@ use super::*;
 use crate::drive::run::{Hints, Identity, Moment, Restored, Settings};
 use crate::drive::transaction::Transactions;
 
+const STATE_BYTES_MAX: usize = 4_000_000;
 const EPOCH: Moment = Moment { now: Timestamp::EPOCH, passed: Timestamp::EPOCH, seed: 0 };
 
-/// Waits for a timer, and records the time whenever it is asked. Its state is as large as `size` says of what it recorded.
+/// Waits for a timer, and records the time whenever it is asked. Its state is as large as `size` says of what it recorded; where it
+/// says nothing there is none.
 struct Clock {
     beats: u64,
-    size: fn(u64) -> usize,
+    size: fn(u64) -> Option<usize>,
+    asked: Rc<Cell<u64>>,
+}
+
+fn clock(beats: u64, size: fn(u64) -> Option<usize>) -> Clock {
+    Clock { beats, size, asked: Rc::default() }
 }
 
 impl Program for Clock {
@@ -39,14 +48,15 @@ impl Program for Clock {
     }
 
     fn snapshot(&self) -> Option<Snapshot> {
-        let data = vec![b'x'; (self.size)(self.beats)].into();
+        self.asked.set(self.asked.get() + 1);
+        let data = vec![b'x'; (self.size)(self.beats)?].into();
         Some(Snapshot { index: Index(0), definition: "hash".to_owned(), data })
     }
 }
 
 fn settings(snapshot_after: u64) -> Arc<Settings> {
     Arc::new(Settings {
-        limits: Limits { payload_bytes: usize::MAX, ..Limits::default() },
+        limits: Limits { payload_bytes: STATE_BYTES_MAX, ..Limits::default() },
         newest: Box::new(|_, _| None),
         token: Box::new(|_, _, key| key.to_string()),
         refuse_shared_names: false,
@@ -79,8 +89,8 @@ fn run(program: Clock, kept: Option<Kept>, events: Vec<Record>) -> Run {
 }
 
 /// What was written in all: for events, and for snapshots, and how many of these.
-fn written(size: fn(u64) -> usize, commits: u64) -> (u64, u64, u64) {
-    let mut run = run(Clock { beats: 0, size }, None, Vec::new());
+fn written(size: fn(u64) -> Option<usize>, commits: u64) -> (u64, u64, u64) {
+    let mut run = run(clock(0, size), None, Vec::new());
     let (mut events, mut snapshots, mut count) = (0, 0, 0);
     for _ in 0..commits {
         run.advance(EPOCH).unwrap();
@@ -101,26 +111,58 @@ fn written(size: fn(u64) -> usize, commits: u64) -> (u64, u64, u64) {
 #[test]
 fn what_is_written_for_a_state_that_grows_stays_in_proportion_to_the_journal() {
     for commits in [1_000, 10_000, 40_000] {
-        let (events, snapshots, count) = written(|beats| 60 * beats as usize, commits);
+        let (events, snapshots, count) = written(|beats| Some(60 * beats as usize), commits);
         assert!(snapshots <= 6 * events, "{snapshots} bytes of snapshots for {events} bytes of events");
         assert!(count >= 4, "{count}");
     }
     // The same for one that is large from the beginning.
-    let (events, snapshots, _) = written(|_| 100_000, 40_000);
+    let (events, snapshots, _) = written(|_| Some(100_000), 40_000);
     assert!(snapshots <= 5 * events, "{snapshots} for {events}");
 }
 
 #[test]
 fn a_small_state_is_written_every_64_events() {
-    let (_, _, count) = written(|_| 100, 6_500);
+    let (_, _, count) = written(|_| Some(100), 6_500);
     assert_eq!(count, 100);
+}
+
+/// What is too large costs as much to find out as to write: it is not looked at with every commit.
+#[test]
+fn a_state_that_is_too_large_is_made_again_only_when_its_tail_has_doubled() {
+    let too_large = clock(0, |beats| (beats > 500).then_some(STATE_BYTES_MAX + 1));
+    let asked = Rc::clone(&too_large.asked);
+    let mut run = run(too_large, None, Vec::new());
+    for _ in 0..2_000 {
+        run.advance(EPOCH).unwrap();
+        let commit = run.commit().unwrap().expect("something was recorded");
+        assert!(commit.snapshot.is_none());
+        run.committed();
+    }
+    assert!(asked.get() <= 500 / 64 + 8, "it was made {} times", asked.get());
+}
+
+/// A moment at which there is no state, because something is under way, does not put the next one off for longer and longer.
+#[test]
+fn after_a_bad_moment_a_state_is_looked_for_as_soon_as_before() {
+    let mut run = run(clock(0, |beats| (beats > 20_000).then_some(100)), None, Vec::new());
+    for beat in 0..20_000 + 130 {
+        run.advance(EPOCH).unwrap();
+        let snapshot = run.commit().unwrap().and_then(|commit| commit.snapshot);
+        run.committed();
+        if let Some(snapshot) = snapshot {
+            assert!(beat >= 20_000);
+            assert_eq!(snapshot.index, run.journal.next());
+            return;
+        }
+    }
+    panic!("there is no snapshot 130 events after the last bad moment");
 }
 
 /// Whoever goes on from a snapshot knows how large it was, and what followed.
 #[test]
 fn a_run_that_was_restored_waits_as_long_as_one_that_was_not() {
-    let size = |_| 50_000;
-    let mut whole = run(Clock { beats: 0, size }, None, Vec::new());
+    let size = |_| Some(50_000);
+    let mut whole = run(clock(0, size), None, Vec::new());
     let mut made = Vec::new();
     let mut last: Option<Snapshot> = None;
     let mut tail: Vec<Record> = Vec::new();
@@ -138,13 +180,13 @@ fn a_run_that_was_restored_waits_as_long_as_one_that_was_not() {
         // It is lost again and again.
         if let (true, Some(snapshot)) = (beat % 100 == 0, &last) {
             let (kept, _) = unseal(snapshot).unwrap();
-            whole = run(Clock { beats: beat, size }, Some(kept), tail.clone());
+            whole = run(clock(beat, size), Some(kept), tail.clone());
             whole.started = true;
             whole.fed = whole.journal.next();
             restored_at.push(beat);
         }
     }
-    let mut kept = run(Clock { beats: 0, size }, None, Vec::new());
+    let mut kept = run(clock(0, size), None, Vec::new());
     let mut expected = Vec::new();
     for _ in 1..=4_000 {
         kept.advance(EPOCH).unwrap();
@@ -157,7 +199,7 @@ fn a_run_that_was_restored_waits_as_long_as_one_that_was_not() {
 /// What is recorded while the commit with the snapshot is on its way is behind it: of that nothing may be forgotten.
 #[test]
 fn no_event_behind_a_snapshot_is_forgotten() {
-    let mut run = run(Clock { beats: 0, size: |_| 10 }, None, Vec::new());
+    let mut run = run(clock(0, |_| Some(10)), None, Vec::new());
     let snapshot = loop {
         run.advance(EPOCH).unwrap();
         if let Some(snapshot) = run.commit().unwrap().expect("something was recorded").snapshot {
