@@ -121,7 +121,7 @@ nodes:
         scene.pass(seconds(5)).await;
         assert_ne!(status(&engine, "a").await, Status::Paused, "the other one has not ended");
         let late = scene.engine(|engine| engine.task("held", held).flow("story.flow.yaml", text)).await;
-        scene.pass(seconds(5)).await;
+        scene.pass(seconds(60)).await;
         assert_eq!(status(&engine, "a").await, Status::Paused);
         run.resume().await.unwrap();
         let last = scene.engine(|engine| engine.task("nobody", held).flow("story.flow.yaml", text)).await;
