@@ -13,8 +13,8 @@ use crate::written::written_id;
 
 /// How long to wait before looking again.
 const TICK: Duration = Duration::from_secs(10);
-/// After so many looks everything must have ended.
-const TICKS_MAX: u32 = 120;
+/// After so many looks everything must have ended. A flow that goes around 27 times, with four tries of a step in each, takes 120 of them.
+const TICKS_MAX: u32 = 360;
 
 /// Answers whatever is open until every run has ended and every task is done. Those that are not are the violation.
 pub(crate) async fn settle(client: &Client, case: &Case) -> Vec<Violation> {

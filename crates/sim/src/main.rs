@@ -34,7 +34,7 @@ const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds
   --seed SEED    plays one case, twice, and tells its story
   --case FILE    plays one case that is written down, twice: one of the corpus, or one that has failed
   --totals FILE  adds a line to a file: how many seeds, how long, and what happened how often, as JSON
-  --planted      builds in bugs on purpose, and says which suite finds each
+  --planted      builds in bugs on purpose, all or those with a name or of a family, and says which suite finds each
 
 A case that fails is made small and written to target/sim-failures/. In crates/sim/corpus/ every run of the suite repeats it.";
 

@@ -60,17 +60,17 @@ struct Found {
     broken: String,
 }
 
-/// Hunts one bug, or all of them; whether enough of them were found.
+/// Hunts one bug, those of a family, or all of them; whether enough of them were found.
 #[expect(clippy::disallowed_methods, reason = "how long a hunt takes is measured in real time")]
 pub fn hunt(name: Option<&str>, threads: usize) -> bool {
-    let chosen: Vec<&Bug> = BUGS.iter().filter(|bug| name.is_none_or(|name| bug.name == name)).collect();
+    let chosen: Vec<&Bug> = BUGS.iter().filter(|bug| name.is_none_or(|name| bug.name == name || bug.family == name)).collect();
     if chosen.iter().any(|bug| name.is_some() && bug.adapter().is_some()) {
         println!("{} is in what only one store has: its contract looks for it", name.unwrap_or(""));
         return true;
     }
     let chosen: Vec<&Bug> = chosen.into_iter().filter(|bug| bug.adapter().is_none()).collect();
     if chosen.is_empty() {
-        println!("no bug is named {:?}; there are: {}", name.unwrap_or(""), names());
+        println!("no bug and no family is named {:?}; there are: {}", name.unwrap_or(""), names());
         return false;
     }
     let begun = Instant::now();

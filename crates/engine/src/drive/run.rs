@@ -29,7 +29,7 @@ use super::end::Outcome;
 use super::inbox::Inbox;
 use super::lifecycle::Lifecycle;
 use super::mismatch::{self, Mismatch};
-use super::table::{Entry, Table};
+use super::table::Table;
 use super::transaction::{Transactions, UnderWay};
 use crate::code::Steps;
 
@@ -268,8 +268,7 @@ impl Run {
 
     /// Whether a pause that is wanted waits for tasks that run. One that was asked for since begins after it.
     pub(super) fn finishes_tasks(&self) -> bool {
-        let runs = |(key, entry): (&Key, &Entry)| entry.kind == OperationKind::Task && self.journal.is_open(key);
-        self.pausing && self.program.pauses_after_tasks() && self.table.has_tasks() && self.table.live().any(runs)
+        self.pausing && self.program.pauses_after_tasks() && self.table.has_tasks(&self.journal)
     }
 
     /// The program came to its end.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outlast_core::event::ClosePolicy;
 use outlast_core::id::{InboxId, Key, RunId, SignalName};
+use outlast_core::journal::Journal;
 use outlast_core::lifecycle::{IllegalTransition, OperationView, State, Transition};
 use outlast_core::operation::{Location, OperationKind, ancestors};
 use outlast_core::retry::Retry;
@@ -227,9 +228,10 @@ impl Table {
         self.unwanted.extend(unwanted);
     }
 
-    /// Whether tasks are under way that are waited for.
-    pub(super) fn has_tasks(&self) -> bool {
-        self.classes.iter().any(|(class, count)| class.kind == OperationKind::Task && *count > 0)
+    /// Whether tasks are under way that are waited for: not those that were only asked for.
+    pub(super) fn has_tasks(&self, journal: &Journal) -> bool {
+        let has_any = self.classes.iter().any(|(class, count)| class.kind == OperationKind::Task && *count > 0);
+        has_any && self.live().any(|(key, entry)| entry.kind == OperationKind::Task && journal.is_open(key))
     }
 
     pub(super) fn note_awaited(&mut self, key: &Key) {

@@ -18,12 +18,13 @@ const LATE: Duration = Duration::from_secs(600);
 impl Node {
     pub(super) async fn look_after_held(&self, now: Duration, polled: bool, agenda: &mut Agenda) {
         let told = self.board.take_held();
-        let polled = polled && !planted!("held-admitted-late");
+        let late = planted!("held-admitted-late");
+        let polled = polled && !late;
         if !told && !polled && agenda.admit.is_none_or(|at| now < at) {
             return;
         }
         agenda.admit = match self.admit().await {
-            Ok(next_at) if planted!("held-admitted-late") => next_at.map(|at| self.time.instant(at) + LATE),
+            Ok(next_at) if late => next_at.map(|at| self.time.instant(at) + LATE),
             Ok(next_at) => next_at.map(|at| self.time.instant(at)),
             Err(error) => {
                 tracing::warn!(%error, "held runs could not be admitted; they are looked at again");

@@ -102,35 +102,6 @@ nodes:
     });
 }
 
-/// What an operator has begin again begins after the pause, which does not wait for it.
-#[test]
-fn a_pause_does_not_wait_for_a_task_that_was_to_begin_again_meanwhile() {
-    let text = r#"
-flow: story
-nodes:
-  - id: both
-    type: parallel
-    branches: { l: [{ id: a, type: task, task: nobody, with: 1 }], r: [{ id: b, type: task, task: held, with: 2 }] }
-"#;
-    tell(text, async |scene, engine| {
-        let run = engine.start("story", &()).id("a").await.unwrap();
-        scene.pass(seconds(5)).await;
-        run.pause("x").await.unwrap();
-        scene.pass(seconds(5)).await;
-        run.retry_node("both/0/a").by("ann").await.unwrap();
-        scene.pass(seconds(5)).await;
-        assert_ne!(status(&engine, "a").await, Status::Paused, "the other one has not ended");
-        let late = scene.engine(|engine| engine.task("held", held).flow("story.flow.yaml", text)).await;
-        scene.pass(seconds(5)).await;
-        assert_eq!(status(&engine, "a").await, Status::Paused);
-        run.resume().await.unwrap();
-        let last = scene.engine(|engine| engine.task("nobody", held).flow("story.flow.yaml", text)).await;
-        run.result::<Value>().await.unwrap();
-        late.shutdown().await;
-        last.shutdown().await;
-    });
-}
-
 /// The pause waits for the task: whoever sends a message meanwhile is told that it counts.
 #[test]
 fn a_message_that_comes_before_its_pause_does_is_not_lost() {
