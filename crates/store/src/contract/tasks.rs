@@ -35,6 +35,8 @@ super::stories! {
     result_inbox_item_and_wake_are_one,
     a_result_with_a_claim_is_both,
     a_result_counts_although_the_claim_with_it_is_refused,
+    a_result_counts_although_the_claim_by_name_with_it_is_refused,
+    results_with_a_claim_by_name_reach_every_run,
     second_result_of_one_attempt_is_not_found,
     result_with_a_token_from_the_future_is_lost,
     failed_task_tells_the_run_and_stays_for_inspection,
@@ -315,16 +317,21 @@ async fn result_inbox_item_and_wake_are_one(s: Scene<'_>) {
     assert_eq!(s.tasks("default").await, [], "a finished task is gone");
 }
 
-/// A result, and a claim of runs with it.
-async fn deliver_and_claim(s: &Scene<'_>, task: &ClaimedTask, lease: LeaseId) -> crate::DeliveredAndClaimed {
-    let claim = Claim { lease, id: ClaimId(9), limit: 10, pick: Pick::Ready, serves: Serves::Everything };
-    s.store.deliver_and_claim(vec![finished(task, "paid")], claim).await
+/// Results, and a claim of runs with them.
+async fn deliver_and_claim(
+    s: &Scene<'_>,
+    tasks: &[ClaimedTask],
+    lease: LeaseId,
+    pick: Pick,
+) -> crate::DeliveredAndClaimed {
+    let claim = Claim { lease, id: ClaimId(9), limit: 10, pick, serves: Serves::Everything };
+    s.store.deliver_and_claim(tasks.iter().map(|task| finished(task, "paid")).collect(), claim).await
 }
 
 async fn a_result_with_a_claim_is_both(s: Scene<'_>) {
     let held = tasked(&s).await;
     let (claimed, lease) = (s.work_one("w", 1).await, s.node("driver", 1_000).await);
-    let both = deliver_and_claim(&s, &claimed, lease).await;
+    let both = deliver_and_claim(&s, &[claimed], lease, Pick::Ready).await;
     assert_eq!(both.delivered, [Ok(Delivered::Delivered)]);
     // A store may leave the claim to the next call; then the run is ready.
     let taken = match both.claimed {
@@ -342,14 +349,45 @@ async fn a_result_with_a_claim_is_both(s: Scene<'_>) {
 }
 
 async fn a_result_counts_although_the_claim_with_it_is_refused(s: Scene<'_>) {
-    let held = tasked(&s).await;
+    refused_claim(&s, |_| Pick::Ready).await;
+}
+
+async fn a_result_counts_although_the_claim_by_name_with_it_is_refused(s: Scene<'_>) {
+    refused_claim(&s, |held| Pick::Run(held.run.clone())).await;
+}
+
+async fn refused_claim(s: &Scene<'_>, pick: impl Fn(&Held) -> Pick) {
+    let held = tasked(s).await;
     let (claimed, lease) = (s.work_one("w", 1).await, s.node("driver", 10).await);
     s.clock.set(20);
-    let both = deliver_and_claim(&s, &claimed, lease).await;
+    let both = deliver_and_claim(s, &[claimed], lease, pick(&held)).await;
     assert_eq!(both.delivered, [Ok(Delivered::Delivered)]);
     assert!(both.claimed.is_none_or(|claimed| matches!(claimed, Err(StoreError::LeaseLapsed { .. }))));
     assert!(s.view(&held.run).await.ready);
     assert_eq!(s.mail(&held.run).await, ["paid"]);
+}
+
+async fn results_with_a_claim_by_name_reach_every_run(s: Scene<'_>) {
+    let first = tasked(&s).await;
+    let mut second = s.own("b").await;
+    let commit = second.commit().event("scheduled").task(new_task("u", Some("one"))).task(new_task("v", Some("two")));
+    s.apply(&mut second, commit.suspend()).await;
+    let (claimed, lease) = (s.work("w", 1).await, s.node("driver", 1_000).await);
+    assert_eq!(claimed.len(), 3);
+    let both = deliver_and_claim(&s, &claimed, lease, Pick::Run(second.run.clone())).await;
+    assert_eq!(both.delivered, [Ok(Delivered::Delivered), Ok(Delivered::Delivered), Ok(Delivered::Delivered)]);
+    let taken = match both.claimed {
+        Some(taken) => taken.unwrap(),
+        None => s.claim(lease, 9, Pick::Run(second.run.clone())).await,
+    };
+    assert_eq!(taken.iter().map(|taken| &taken.run).collect::<Vec<_>>(), [&second.run]);
+    assert!(taken[0].inbox.as_ref().is_none_or(|inbox| inbox.len() == 2));
+    assert_eq!(s.mail(&second.run).await, ["paid", "paid"]);
+    let view = s.view(&second.run).await;
+    assert_eq!((view.owner, view.ready), (Some(lease), false), "it is taken with all that came for it");
+    assert_eq!(s.mail(&first.run).await, ["paid"]);
+    assert!(s.view(&first.run).await.ready);
+    assert_eq!(s.claim_ids(lease, 10).await, ["a"], "who was not asked for is ready as ever");
 }
 
 async fn second_result_of_one_attempt_is_not_found(s: Scene<'_>) {

@@ -273,8 +273,10 @@ pub(crate) fn finish(
         rows.remove_task(namespace, id)?;
         return Ok(Delivered::Delivered);
     }
-    let idle = TaskRow { worker: None, claim: None, until: None, began: None, ..task.clone() };
-    let idle = TaskRow { lapse: None, lapsed: None, ..idle };
+    let idle = || {
+        let idle = TaskRow { worker: None, claim: None, until: None, began: None, ..task.clone() };
+        TaskRow { lapse: None, lapsed: None, ..idle }
+    };
     match outcome {
         TaskOutcome::Finished { result, log } => {
             rows.remove_task(namespace, id)?;
@@ -282,12 +284,12 @@ pub(crate) fn finish(
         }
         TaskOutcome::Failed { error } => {
             let died_at = Some(rows.now());
-            rows.put_task(&TaskRow { state: TaskState::Dead, note: Some(error.clone()), died_at, ..idle })?;
+            rows.put_task(&TaskRow { state: TaskState::Dead, note: Some(error.clone()), died_at, ..idle() })?;
             tell(rows, &task, InboxKind::TaskFailed, error, &None)?;
         }
         TaskOutcome::Retry { at, error } => {
             let (now, note) = (rows.now(), Some(error.clone()));
-            let idle = TaskRow { available_at: *at, note, ..idle };
+            let idle = TaskRow { available_at: *at, note, ..idle() };
             rows.put_task(&match *at > now && !planted!("task-retried-at-once") {
                 true => TaskRow { state: TaskState::Delayed, place: *at, until: Some(*at), ..idle },
                 false => TaskRow { state: TaskState::Ready, place: now, ..idle },
@@ -295,7 +297,7 @@ pub(crate) fn finish(
         }
         TaskOutcome::GivenBack => {
             let attempt = task.attempt.saturating_sub(1);
-            rows.put_task(&TaskRow { state: TaskState::Ready, attempt, ..idle })?;
+            rows.put_task(&TaskRow { state: TaskState::Ready, attempt, ..idle() })?;
         }
     }
     Ok(Delivered::Delivered)

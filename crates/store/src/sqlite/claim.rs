@@ -106,9 +106,20 @@ pub(super) fn deliver_and_claim(
     claim: &Claim,
     limits: &Limits,
 ) -> Result<DeliveredAndClaimed, Fault> {
+    if deliveries.iter().all(|delivery| matches!(delivery, Delivery::Task { .. })) {
+        // The end of a task changes the row of its run, and asks for runs by their names only.
+        rows.write_runs_later();
+    }
     let each = deliveries.iter().map(|delivery| super::answer(logic::deliver::deliver(rows, delivery, limits)));
     let delivered = each.collect::<Result<Vec<_>, _>>()?;
-    Ok(DeliveredAndClaimed { delivered, claimed: Some(super::answer(claim_with_inboxes(rows, claim))?) })
+    match claim.pick {
+        // Asked for by its name, too.
+        Pick::Run(_) => {}
+        Pick::Ready | Pick::Seize(_) => rows.write_runs()?,
+    }
+    let claimed = super::answer(claim_with_inboxes(rows, claim))?;
+    rows.write_runs()?;
+    Ok(DeliveredAndClaimed { delivered, claimed: Some(claimed) })
 }
 
 fn candidates(rows: &mut SqliteRows<'_>, claim: &Claim) -> Result<Vec<RunRow>, Fault> {

@@ -1,7 +1,5 @@
 //! What every transaction looks up again: the numbers of namespaces, the rows of runs, whose turn it is.
 
-use std::collections::HashMap;
-
 use outlast_core::id::{Namespace, RunKey};
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
@@ -12,8 +10,8 @@ use crate::logic::turns::Turns;
 /// What is looked up again and again: namespaces by name and by number, where runs are that go on, and whose turn it is.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    numbers: HashMap<Namespace, i64>,
-    names: HashMap<i64, Namespace>,
+    numbers: FxHashMap<Namespace, i64>,
+    names: FxHashMap<i64, Namespace>,
     /// Row and generation. Whoever uses them asks for the rest of the run's name too, so that they may be out of date.
     runs: FxHashMap<RunKey, (i64, i64)>,
     pub(super) turns: Turns,

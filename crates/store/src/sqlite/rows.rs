@@ -2,6 +2,7 @@
 
 mod advance;
 mod known;
+mod later;
 mod stretches;
 
 use std::cell::RefCell;
@@ -18,6 +19,7 @@ use outlast_core::time::{Timestamp, millis};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql, params};
 
 use self::known::KnownRuns;
+use self::later::Later;
 use self::stretches::stretches;
 use super::names::Names;
 use super::{decode, statements};
@@ -40,6 +42,8 @@ pub(super) struct SqliteRows<'c> {
     used: RefCell<Vec<(&'static str, CachedStatement<'c>)>>,
     /// Runs as this transaction left them: several things that come for one run in a group read its row once.
     runs: KnownRuns,
+    /// Changes of runs that are not written yet.
+    later: Later,
 }
 
 /// Statements that are kept at hand. A group uses some twenty, most of them again and again.
@@ -47,7 +51,7 @@ const USED_MAX: usize = 24;
 
 impl<'c> SqliteRows<'c> {
     pub(super) fn new(connection: &'c Connection, names: &'c mut Names, now: Timestamp) -> Self {
-        SqliteRows { connection, names, now, used: RefCell::default(), runs: KnownRuns::default() }
+        SqliteRows { connection, names, now, used: RefCell::default(), runs: KnownRuns::default(), later: None }
     }
 
     /// Runs a statement. The same text is the same constant, so that its address tells it apart.
@@ -124,6 +128,53 @@ impl<'c> SqliteRows<'c> {
         Ok(())
     }
 
+    fn write_run(&self, before: &RunRow, after: &RunRow) -> Result<(), Fault> {
+        if after.is_advance_of(before) {
+            // No indexed column is named, so that no index is touched: the hot path of a turn.
+            let sql = "UPDATE run SET next = ?2, tries = ?3 WHERE row = ?1";
+            return self.change_run(sql, params![after.row, signed(after.next.0), after.tries], after);
+        }
+        if after.waits_like(before) {
+            let params = params![
+                after.row,
+                after.version.as_str(),
+                signed(after.generation.0),
+                signed(after.next.0),
+                signed(after.fence.0),
+                after.claim.map(|claim| claim.0.cast_signed()),
+                after.tries,
+                after.note.as_deref(),
+                signed(after.inbox_next.0),
+                after.signals,
+                after.answered,
+                after.side,
+                time(after.next_place),
+            ];
+            return self.change_run(statements::UPDATE_RUN_IN_PLACE, params, after);
+        }
+        let params = params![
+            after.row,
+            after.version.as_str(),
+            after.status.code(),
+            signed(after.generation.0),
+            signed(after.next.0),
+            signed(after.fence.0),
+            after.owner.map(|lease| signed(lease.0)),
+            after.claim.map(|claim| claim.0.cast_signed()),
+            time(after.ready_at),
+            after.tries,
+            time(after.finished_at),
+            after.note.as_deref(),
+            time(after.deleted_at),
+            signed(after.inbox_next.0),
+            after.signals,
+            after.answered,
+            after.side,
+            time(after.next_place),
+        ];
+        self.change_run(statements::UPDATE_RUN, params, after)
+    }
+
     fn task_where(
         &mut self,
         namespace: &Namespace,
@@ -173,7 +224,7 @@ impl Rows for SqliteRows<'_> {
 
     fn run(&mut self, key: &RunKey) -> Result<Option<RunRow>, Fault> {
         let Some(ns) = self.names.number(self.connection, &key.namespace)? else { return Ok(None) };
-        if let Some(known) = self.runs.get(key) {
+        if let Some(known) = self.unwritten(key).or_else(|| self.runs.get(key)) {
             return Ok(Some(known));
         }
         let params = params![ns, key.id.as_str()];
@@ -225,50 +276,7 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn update_run(&mut self, before: &RunRow, after: &RunRow) -> Result<(), Fault> {
-        if after.is_advance_of(before) {
-            // No indexed column is named, so that no index is touched: the hot path of a turn.
-            let sql = "UPDATE run SET next = ?2, tries = ?3 WHERE row = ?1";
-            return self.change_run(sql, params![after.row, signed(after.next.0), after.tries], after);
-        }
-        if after.waits_like(before) {
-            let params = params![
-                after.row,
-                after.version.as_str(),
-                signed(after.generation.0),
-                signed(after.next.0),
-                signed(after.fence.0),
-                after.claim.map(|claim| claim.0.cast_signed()),
-                after.tries,
-                after.note.as_deref(),
-                signed(after.inbox_next.0),
-                after.signals,
-                after.answered,
-                after.side,
-                time(after.next_place),
-            ];
-            return self.change_run(statements::UPDATE_RUN_IN_PLACE, params, after);
-        }
-        let params = params![
-            after.row,
-            after.version.as_str(),
-            after.status.code(),
-            signed(after.generation.0),
-            signed(after.next.0),
-            signed(after.fence.0),
-            after.owner.map(|lease| signed(lease.0)),
-            after.claim.map(|claim| claim.0.cast_signed()),
-            time(after.ready_at),
-            after.tries,
-            time(after.finished_at),
-            after.note.as_deref(),
-            time(after.deleted_at),
-            signed(after.inbox_next.0),
-            after.signals,
-            after.answered,
-            after.side,
-            time(after.next_place),
-        ];
-        self.change_run(statements::UPDATE_RUN, params, after)
+        if self.keep(before, after) { Ok(()) } else { self.write_run(before, after) }
     }
 
     fn input(&mut self, run: &RunRow, generation: Generation) -> Result<Bytes, Fault> {
