@@ -33,7 +33,7 @@ impl Needs {
         if is_known { needs } else { Needs::All }
     }
 
-    fn add<'f>(&mut self, path: &mut dyn Iterator<Item = &'f Arc<str>>) {
+    fn add(&mut self, path: &mut dyn Iterator<Item = &Arc<str>>) {
         let Needs::Fields(fields) = self else { return };
         let Some(field) = path.next() else {
             *self = Needs::All;
