@@ -1,5 +1,4 @@
 //! What is kept of a flow, and what becomes of one that is too large to be kept.
-#![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 
 use std::sync::Arc;
 
