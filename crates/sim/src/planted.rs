@@ -63,7 +63,8 @@ struct Found {
 /// Hunts one bug, those of a family, or all of them; whether enough of them were found.
 #[expect(clippy::disallowed_methods, reason = "how long a hunt takes is measured in real time")]
 pub fn hunt(name: Option<&str>, threads: usize) -> bool {
-    let chosen: Vec<&Bug> = BUGS.iter().filter(|bug| name.is_none_or(|name| bug.name == name || bug.family == name)).collect();
+    let chosen: Vec<&Bug> =
+        BUGS.iter().filter(|bug| name.is_none_or(|name| bug.name == name || bug.family == name)).collect();
     if chosen.iter().any(|bug| name.is_some() && bug.adapter().is_some()) {
         println!("{} is in what only one store has: its contract looks for it", name.unwrap_or(""));
         return true;
