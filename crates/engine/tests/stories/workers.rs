@@ -305,3 +305,36 @@ fn a_worker_of_two_queues_and_a_limited_task_does_some_of_each() {
         assert!(done.iter().all(|done| *done >= 10), "of each some, and not all of one: {done:?}");
     });
 }
+
+/// Handlers are exchanged while the engine runs: what runs ends with the handler it began with, what was waited for is done.
+#[test]
+fn handlers_that_come_later_do_what_was_waited_for_and_those_that_are_gone_do_no_more() {
+    let (world, slow) = (World::new(), Slow::default());
+    let process = world.process(world.store());
+    let other = || Handler::new("other", |_: TaskContext, (): ()| async { Ok(7_u32) });
+    world.block_on(async {
+        let engine = start(&process, |engine| driving(engine).handler(other())).await;
+        let run = engine.start("wait", &3).id("a").await.unwrap();
+        world.sleep(seconds(2)).await;
+        assert_eq!(slow.begun.count(), 0, "nobody can do it");
+        engine.replace_handlers(vec![slow.handler()]).unwrap();
+        world.sleep(seconds(2)).await;
+        assert_eq!(slow.begun.count(), 1, "it is noticed without a restart");
+        // One that cannot be used changes nothing.
+        assert!(engine.replace_handlers(vec![other(), other()]).is_err());
+        engine.replace_handlers(vec![other()]).unwrap();
+        world.sleep(seconds(2)).await;
+        slow.gate.notify_one();
+        assert_eq!(run.result::<u32>().await.unwrap(), 1, "it ends with the handler it began with");
+        let late = engine.start("wait", &3).id("b").await.unwrap();
+        world.sleep(seconds(60)).await;
+        assert_eq!((slow.begun.count(), late.status().await.unwrap()), (1, outlast::Status::Waiting));
+        engine.replace_handlers(vec![slow.handler()]).unwrap();
+        assert_eq!(late.result::<u32>().await.unwrap(), 2);
+        engine.shutdown().await;
+    });
+    world.block_on(async {
+        let none = start(&world.process(world.store()), driving).await;
+        assert!(none.replace_handlers(Vec::new()).is_err(), "an engine without handlers is no worker");
+    });
+}
