@@ -109,8 +109,8 @@ mod tests {
         check_usage(&["tset"], "there is no command `tset`");
         check_usage(&["test", "--fast"], "`test` does not take `--fast`");
         check_usage(&["tidy", "now"], "`tidy` does not take `now`");
-        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine, flow, script");
-        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine, flow, script");
+        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine, flow, script, server");
+        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine, flow, script, server");
         check_usage(&["postgres", "psql"], "put `--` before the command: cargo xtask postgres -- psql");
         check_usage(&["soak", "--minutes"], "`--minutes` needs a number");
         check_usage(&["soak", "--minutes", "soon"], "`--minutes` needs a number, not `soon`");
