@@ -64,8 +64,8 @@ impl Flow {
             return Err(SnapshotError::OtherFlow);
         }
         let mut saved = snapshot::load(self, &snapshot.data)?;
-        if planted!("iteration-repeated") {
-            repeat(&mut saved.top);
+        if planted!("iteration-left-out") {
+            leave_out(&mut saved.top);
         }
         let input = serde_json::from_slice(input).map_err(|error| SnapshotError::Damaged(error.to_string()))?;
         let mut state = State::restored(self.clone(), info, Arc::new(input), saved, limits);
@@ -77,13 +77,13 @@ impl Flow {
     }
 }
 
-/// What a planted bug does: the last iteration of every container that is open begins once more.
-fn repeat(block: &mut Block) {
+/// What a planted bug does: the next iteration of every container that is open is left out.
+fn leave_out(block: &mut Block) {
     let containers = block.slots.iter_mut().filter_map(|slot| match slot {
         Slot::Running(entry) => entry.container.as_mut(),
         _ => None,
     });
-    containers.for_each(|container| container.next = container.next.saturating_sub(1));
+    containers.for_each(|container| container.next = container.next.saturating_add(1));
 }
 
 impl FlowProgram {

@@ -86,6 +86,11 @@ fn operations(item: &mut PathItem) -> Vec<(&'static str, &mut Operation)> {
 fn describe(path: &str, needs: Needs, operation: &mut Operation) {
     let requirement = needs.scope().map(|scope| SecurityRequirement::new(BEARER, [scope.name()]));
     operation.security = Some(requirement.into_iter().collect());
+    // Functions are named for the file they are in; a document names them for all.
+    let about = path.strip_prefix("/api/v1/").and_then(|path| path.split('/').next());
+    if let (Some(about), Some(name)) = (about, &mut operation.operation_id) {
+        *name = format!("{about}_{name}");
+    }
     operation.responses.responses.insert("default".to_owned(), RefOr::T(refusal()));
     let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     for name in names {

@@ -184,7 +184,7 @@ pub const BUGS: &[Bug] = &[
     bug("text-of-another-version", "text", &[], "a run goes on with the text that is current, and not with its own"),
     bug("pause-ignored-by-flow", "text", &[], "a flow that is to pause goes on"),
     bug("open-step-forgotten", "text", &[], "a flow that goes on from a state does not ask again for the steps that are open"),
-    bug("iteration-repeated", "text", &[], "a container that goes on from a state begins its last iteration again"),
+    bug("iteration-left-out", "text", &[], "a container that goes on from a state leaves out its next iteration"),
     bug("node-condition-ignored", "text", &[], "a node whose condition does not hold runs all the same"),
     bug("skipped-node-runs", "text", &[], "a node that was skipped begins all the same"),
     bug("step-begun-twice", "text", &[], "two bodies of one attempt at a step run at once"),

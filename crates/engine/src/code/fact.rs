@@ -108,7 +108,7 @@ pub(super) fn effect(event: &Event) -> Effect<'_> {
 /// Why an operation fails when its run is asked to stop.
 fn cancelled(reason: Option<&str>) -> Failure {
     Failure::cancelled(match reason {
-        None => "the run was cancelled".to_owned(),
+        None | Some("") => "the run was cancelled".to_owned(),
         Some(reason) => format!("the run was cancelled: {reason}"),
     })
 }

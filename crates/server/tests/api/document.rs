@@ -1,5 +1,6 @@
 //! The OpenAPI document is what is committed, and has every route.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 #[test]
@@ -20,9 +21,11 @@ fn the_committed_document_is_the_server_s() {
 fn every_route_is_in_the_document_and_in_the_table() {
     let document: serde_json::Value = serde_json::from_str(&outlast_server::openapi()).unwrap();
     let mut described: Vec<(String, String)> = Vec::new();
+    let mut names = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             assert!(operation["summary"].is_string(), "{method} {path} says what it does");
+            assert!(names.insert(operation["operationId"].to_string()), "{method} {path} has a name of its own");
             described.push((method.to_uppercase(), path.clone()));
         }
     }
