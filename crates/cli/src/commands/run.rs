@@ -77,6 +77,8 @@ pub(crate) async fn run(asked: Run, global: &Global) -> Result<Exit> {
     let screen = Screen::stderr(asked.quiet);
     tell_notes(&folder, asked.quiet);
     show_logs(screen.clone());
+    // Before the engine: what began earlier began in another process.
+    let progress = Progress::new(screen);
     let (known, version, database) = (folder.tasks(), folder.compiled.version().to_owned(), asked.database.get());
     let builder = folder.register(database.create()?).grace(GRACE);
     let builder = if database.is_sole() { builder.lease(LEASE) } else { builder };
@@ -92,7 +94,7 @@ pub(crate) async fn run(asked: Run, global: &Global) -> Result<Exit> {
     if !asked.quiet {
         begin::tell(&engine, &begun).await?;
     }
-    let watcher = Watcher::new(&engine, (&begun, attached), Progress::new(screen), known, database.is_sole());
+    let watcher = Watcher::new(&engine, (&begun, attached), progress, known, database.is_sole());
     let outcome = watcher.watch(asked.timeout).await;
     let exit = conclude(&engine, &asked, global.output, &begun, outcome).await;
     if !matches!(exit, Ok(Exit::Interrupted)) {
