@@ -15,8 +15,17 @@ use crate::{nth, suite};
 const SEEDS_FIRST: u64 = 64;
 /// Random cases that are played for one bug before it counts as not found.
 const SEEDS: u64 = 4_000;
-/// One in so many may be missed.
-const MISSED_ONE_IN: usize = 30;
+/// At most so many may be missed, beside those of which it is known.
+const MISSED_MAX: usize = 1;
+
+/// Bugs that these suites do not find, and why. They are hunted all the same.
+const UNSEEN: [(&str, &str); 2] = [
+    (
+        "snapshot-before-fed",
+        "no way was found in which a state is kept before everything was told: nothing may be held back then",
+    ),
+    ("pause-ignored-by-flow", "a journal does not say when a pause was asked for; a story of the engine finds it"),
+];
 
 /// Rows of the catalogue (docs/reliability.md) that have no planted bug, because other suites hold them.
 const ELSEWHERE: [(u8, &str); 20] = [
@@ -99,17 +108,17 @@ pub fn hunt(name: Option<&str>, threads: usize) -> bool {
     let _ = plant(None);
     let missed = table(&hunted);
     println!("in {:.1} s", begun.elapsed().as_secs_f64());
-    missed <= if name.is_some() { 0 } else { hunted.len() / MISSED_ONE_IN }
+    missed <= if name.is_some() { 0 } else { MISSED_MAX }
 }
 
-/// Prints who found what; how many were missed.
+/// Prints who found what; how many were missed of which it is not known.
 fn table(hunted: &[(&Bug, Option<Found>, Duration)]) -> usize {
     let mut by_suite: BTreeMap<&str, usize> = BTreeMap::new();
     println!("\n{:<34} {:<22} {:<12} {:>6} {:>7}  with", "bug", "family", "suite", "cases", "seconds");
     for (bug, found, took) in hunted {
         let (suite, played, with) = match found {
             Some(Found { suite, with, played, .. }) => (*suite, played.to_string(), with.as_str()),
-            None => ("NOT FOUND", "-".to_owned(), bug.what),
+            None => ("NOT FOUND", "-".to_owned(), unseen(bug).unwrap_or(bug.what)),
         };
         println!("{:<34} {:<22} {suite:<12} {played:>6} {:>7.2}  {with}", bug.name, bug.family, took.as_secs_f64());
         if found.is_some() {
@@ -118,7 +127,11 @@ fn table(hunted: &[(&Bug, Option<Found>, Duration)]) -> usize {
     }
     let found: usize = by_suite.values().sum();
     println!("{found} of {} planted bugs found: {by_suite:?}", hunted.len());
-    hunted.len() - found
+    hunted.iter().filter(|(bug, found, _)| found.is_none() && unseen(bug).is_none()).count()
+}
+
+fn unseen(bug: &Bug) -> Option<&'static str> {
+    UNSEEN.iter().find_map(|(name, why)| (*name == bug.name).then_some(*why))
 }
 
 /// Which suite finds the bug that is at work, and how. The quick ones come first.
