@@ -126,8 +126,10 @@ impl Journal {
 
     fn extend(&mut self, records: impl IntoIterator<Item = (Index, Record)>) -> Result<(), JournalError> {
         let records = records.into_iter();
-        self.events.reserve(records.size_hint().0);
-        self.law.reserve(records.size_hint().0);
+        let count = records.size_hint().0;
+        // Whoever loads a journal goes on with it: its first new event must not copy all the others.
+        self.events.reserve(count + count / 8 + 16);
+        self.law.reserve(count);
         for (index, record) in records {
             let event = Event::decode(&record).map_err(|source| JournalError::Undecodable { index, source })?;
             self.append(index, event)?;

@@ -11,7 +11,7 @@ use outlast_core::planted;
 use serde_json::{Value as Json, json};
 
 use crate::enter::{Admission, Asking, admits, came_to_something, input_of};
-use crate::focus::Focus;
+use crate::focus::{Focus, Iterations};
 use crate::model::{Body, ContainerNode, Edge, Node, NodeKind, Rule};
 use crate::scope::{Scope, Turn, World};
 use crate::state::{Block, Container, Entry, Outcome, Role, Saved, Slot, State};
@@ -131,7 +131,7 @@ struct List<'a> {
     concurrency: u32,
     owner: Owner<'a>,
     /// The iterations to look at, the outermost first; all of them if there are none.
-    focus: Option<&'a [u32]>,
+    focus: Option<Iterations<'a>>,
     /// The same for the flow's own nodes, which may be several at once.
     top: Option<&'a Focus<'a>>,
 }
@@ -218,8 +218,7 @@ impl List<'_> {
         };
         let Slot::Running(entry) = &mut slots[place] else { return None };
         if let (None, NodeKind::Container(container)) = (&entry.outcome, &node.kind) {
-            let focus =
-                self.focus.or_else(|| self.top.filter(|top| *top.node == *node.id).map(|top| &top.iterations[..]));
+            let focus = self.focus.or_else(|| self.top.filter(|top| *top.node == *node.id).map(|top| top.iterations));
             let next = of_container(&scope, container, entry, focus, asking);
             if next.is_some() {
                 return next;
@@ -273,14 +272,14 @@ fn of_container(
     scope: &Scope<'_>,
     node: &ContainerNode,
     entry: &mut Entry,
-    focus: Option<&[u32]>,
+    focus: Option<Iterations<'_>>,
     asking: &mut Asking<'_>,
 ) -> Option<Event> {
     let key = entry.key.clone();
     let container = entry.container.as_mut()?;
     // With thousands of iterations at once they are not all looked at for each event.
-    let failure = match focus.and_then(<[u32]>::first) {
-        Some(index) => container.active.get(index).and_then(|block| block.failure.clone()),
+    let failure = match focus.and_then(|mut focus| focus.next()) {
+        Some(index) => container.active.get(&index).and_then(|block| block.failure.clone()),
         None => container.active.values().find_map(|block| block.failure.clone()),
     };
     if let Some((failure, _)) = failure {
@@ -320,11 +319,11 @@ fn of_active(
     node: &ContainerNode,
     (key, container): (&Key, &Container),
     active: &mut BTreeMap<u32, Block>,
-    focus: Option<&[u32]>,
+    mut focus: Option<Iterations<'_>>,
     asking: &mut Asking<'_>,
 ) -> Option<Event> {
-    let (range, inner) = match focus.and_then(<[u32]>::split_first) {
-        Some((index, inner)) => (*index..=*index, Some(inner)),
+    let (range, inner) = match focus.as_mut().and_then(Iterator::next) {
+        Some(index) => (index..=index, focus),
         None => (0..=u32::MAX, None),
     };
     for (&index, block) in active.range_mut(range) {

@@ -114,7 +114,7 @@ impl State {
         let mut asking = Asking { starts: &mut self.starts, doubt: &mut self.doubt, payload_bytes };
         let (body, attempt) = (&inner.body, path.first.attempt);
         let spot = Spot { world: &world, around: None, turn: None, body, block: top, place, attempt };
-        visit(spot, &path.inner, &mut |spot| then(spot, &mut asking, &path))
+        visit(spot, path.inner, &mut |spot| then(spot, &mut asking, &path))
     }
 
     /// An operation was started: it need not be asked for.

@@ -126,13 +126,14 @@ impl FlowProgram {
     fn request(&mut self, ops: &mut Operations) {
         for requested in std::mem::take(&mut self.state.starts) {
             let started = requested.operation.starts().and(requested.operation.key().cloned());
-            let location = requested.location.clone();
             ops.request(requested.operation, requested.location);
             if let Some(key) = started {
-                ops.request(Operation::Await { key }, location);
+                ops.request(Operation::Await { key }, None);
             }
         }
-        if std::mem::take(&mut self.state.is_fresh)
+        // In a replay the mark is most often what comes next.
+        if !ops.is_replay()
+            && std::mem::take(&mut self.state.is_fresh)
             && let Some(event) = self.state.mark.clone()
         {
             ops.request(Operation::Mark { event }, None);

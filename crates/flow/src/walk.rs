@@ -14,9 +14,39 @@ use crate::state::{Block, Container, Role, Slot};
 pub(crate) struct Path<'k> {
     pub(crate) pass: u32,
     pub(crate) first: Step<'k>,
-    /// Iterations, and the nodes in them.
-    pub(crate) inner: Vec<(u32, Step<'k>)>,
+    pub(crate) inner: Inner<'k>,
     pub(crate) role: Role,
+}
+
+/// Iterations, and the nodes in them, the outermost first. Every event of a journal is looked up by its key, so they are not
+/// gathered before they are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inner<'k>(&'k str);
+
+impl Inner<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'k> Iterator for Inner<'k> {
+    type Item = (u32, Step<'k>);
+
+    fn next(&mut self) -> Option<(u32, Step<'k>)> {
+        let (index, rest) = cut(self.0, b'/');
+        let (step, rest) = cut(rest?, b'/');
+        self.0 = rest.unwrap_or_default();
+        Some((index.parse().ok()?, Step::parse(step)?))
+    }
+}
+
+/// What comes before the first of a character, and what comes after it.
+fn cut(text: &str, at: u8) -> (&str, Option<&str>) {
+    // Keys are short: shorter than it takes to prepare a search.
+    match text.bytes().position(|byte| byte == at) {
+        Some(place) => (&text[..place], Some(&text[place + 1..])),
+        None => (text, None),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +57,8 @@ pub(crate) struct Step<'k> {
 
 impl<'k> Step<'k> {
     fn parse(text: &'k str) -> Option<Step<'k>> {
-        match text.split_once('#') {
-            None => Some(Step { id: text, attempt: 1 }),
-            Some((id, attempt)) => Some(Step { id, attempt: attempt.parse().ok()? }),
-        }
+        let (id, attempt) = cut(text, b'#');
+        Some(Step { id, attempt: attempt.map_or(Some(1), |attempt| attempt.parse().ok())? })
     }
 }
 
@@ -41,13 +69,16 @@ impl<'k> Path<'k> {
         let role = roles.find(|role| text.ends_with(role.suffix())).unwrap_or(Role::Main);
         let text = text.strip_suffix(role.suffix()).unwrap_or(text);
         let (pass, text) = pass_of(text)?;
-        let mut parts = text.split('/');
-        let first = Step::parse(parts.next()?)?;
-        let mut inner = Vec::new();
-        while let Some(index) = parts.next() {
-            inner.push((index.parse().ok()?, Step::parse(parts.next()?)?));
+        if text.ends_with('/') {
+            return None;
         }
-        Some(Path { pass, first, inner, role })
+        let (first, rest) = cut(text, b'/');
+        let inner = Inner(rest.unwrap_or_default());
+        let mut read = inner;
+        while !read.is_empty() {
+            read.next()?;
+        }
+        Some(Path { pass, first: Step::parse(first)?, inner, role })
     }
 }
 
@@ -78,17 +109,17 @@ impl Spot<'_> {
 }
 
 /// Goes down to where the path leads; none if it leads nowhere.
-pub(crate) fn visit<R>(spot: Spot<'_>, rest: &[(u32, Step<'_>)], then: &mut dyn FnMut(Spot<'_>) -> R) -> Option<R> {
-    let Some(((index, step), rest)) = rest.split_first() else { return Some(then(spot)) };
+pub(crate) fn visit<R>(spot: Spot<'_>, mut rest: Inner<'_>, then: &mut dyn FnMut(Spot<'_>) -> R) -> Option<R> {
+    let Some((index, step)) = rest.next() else { return Some(then(spot)) };
     let Spot { world, around, turn, body, block, place, attempt } = spot;
     let NodeKind::Container(node) = &body.nodes[place].kind else { return None };
     let Block { slots, outputs, previous, errors, .. } = block;
     let scope = Scope { world, around, body, outputs, previous, errors, turn };
     let Slot::Running(entry) = &mut slots[place] else { return None };
     let container = entry.container.as_mut().filter(|_| entry.attempt == attempt)?;
-    let turn = turn_of(node, container, *index);
-    let body = node.body(*index)?;
-    let block = container.active.get_mut(index)?;
+    let turn = turn_of(node, container, index);
+    let body = node.body(index)?;
+    let block = container.active.get_mut(&index)?;
     let place = body.place(step.id)?;
     visit(Spot { world, around: Some(&scope), turn, body, block, place, attempt: step.attempt }, rest, then)
 }
@@ -128,8 +159,21 @@ mod tests {
         let key = Key::new("pass-2/lines/47/label#3.timeout").unwrap();
         let path = Path::parse(&key).unwrap();
         assert_eq!((path.pass, path.first, path.role), (2, Step { id: "lines", attempt: 1 }, Role::Timeout));
-        assert_eq!(path.inner, [(47, Step { id: "label", attempt: 3 })]);
-        for wrong in ["lines/x/label", "lines/3", "pass-x/lines", "pass-1/lines", "lines#x", "lines/-1/label"] {
+        assert_eq!(path.inner.collect::<Vec<_>>(), [(47, Step { id: "label", attempt: 3 })]);
+        let key = Key::new("a/0/b/1/c").unwrap();
+        let inner = Path::parse(&key).unwrap().inner;
+        assert_eq!(inner.map(|(index, step)| (index, step.id)).collect::<Vec<_>>(), [(0, "b"), (1, "c")]);
+        for wrong in [
+            "lines/x/label",
+            "lines/3",
+            "lines/",
+            "a/0/b/",
+            "a/0/b/1",
+            "pass-x/lines",
+            "pass-1/lines",
+            "lines#x",
+            "lines/-1/label",
+        ] {
             assert_eq!(Path::parse(&Key::new(wrong).unwrap()), None, "{wrong}");
         }
     }

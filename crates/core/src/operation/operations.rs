@@ -45,6 +45,7 @@ pub struct Operations {
     recorded: BTreeMap<Key, Recorded>,
     closed: BTreeSet<Key>,
     waker: Option<Waker>,
+    is_replay: bool,
     requested: Vec<Requested>,
 }
 
@@ -64,6 +65,7 @@ impl Operations {
             recorded: BTreeMap::new(),
             closed: BTreeSet::new(),
             waker: None,
+            is_replay: false,
             requested: Vec::new(),
         }
     }
@@ -86,6 +88,16 @@ impl Operations {
     /// Who is called when a code body can go on.
     pub fn waker(&self) -> Option<&Waker> {
         self.waker.as_ref()
+    }
+
+    /// Sets whether more of what is recorded follows. Afterwards the program is polled, at least.
+    pub fn set_replay(&mut self, is_replay: bool) {
+        self.is_replay = is_replay;
+    }
+
+    /// Whether more of what is recorded follows: a program whose next request would be that need not make it yet.
+    pub fn is_replay(&self) -> bool {
+        self.is_replay
     }
 
     /// Remembers a recorded answer, so that it is given again when the program asks, and a scope whose end is

@@ -181,13 +181,16 @@ impl<'h> Resume<'h> {
         }
         let view = handle.view().await?;
         let unread = handle.inbox(view.next).await?;
-        let is_paused = view.status == Status::Paused || unread.iter().any(|item| item.kind == InboxKind::Pause);
+        // The last word counts: a pause may have been taken back before anybody read of it.
+        let is_about_it = |kind: InboxKind| matches!(kind, InboxKind::Pause | InboxKind::Resume | InboxKind::Cancel);
+        let last = unread.iter().rev().find(|item| is_about_it(item.kind));
+        let is_paused = last.map_or(view.status == Status::Paused, |item| item.kind == InboxKind::Pause);
         let refusal = (!is_paused && !view.status.is_terminal()).then(|| EngineError::AlreadyRunning(view.run));
         if let (Some(refusal), None) = (&refusal, &id) {
             return Err(refusal.clone());
         }
         let message = Some(String::from_utf8_lossy(&message).into_owned());
-        let meta = ControlMeta { message, ..ControlMeta::default() };
+        let meta = ControlMeta { message, void: refusal.is_some(), ..ControlMeta::default() };
         let letter = Letter { id, ..handle.letter("a request") };
         // One that was sent before is a success. A run that is not paused takes no notice of any other.
         match (letter.send(Message::Control { control: Control::Resume, meta }).await?, refusal) {

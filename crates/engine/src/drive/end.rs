@@ -99,7 +99,7 @@ pub(super) fn order_to_stop(parent: &Identity, key: &Key, child: &RunId, why: &s
         DeliveryId::new(format!("{short}:{}", crate::token::digest(&text)))
             .expect("a short text without control characters is an id")
     });
-    let meta = ControlMeta { reason: Some(why.to_owned()), by: None, terminate, message: None };
+    let meta = ControlMeta { reason: Some(why.to_owned()), terminate, ..ControlMeta::default() };
     let run = RunKey::new(parent.run.namespace.clone(), child.clone());
     let opener = Opener { run: parent.run.id.clone(), generation: parent.generation, key: key.clone() };
     let meta = serde_json::to_vec(&meta).ok().map(Bytes::from);

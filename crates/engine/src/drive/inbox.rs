@@ -28,6 +28,9 @@ pub(crate) struct ControlMeta {
     /// What a resume tells the run, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
+    /// Whoever sent it was told that it does not count: it was sent to find out whether it was before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) void: bool,
 }
 
 fn control_meta(item: &InboxItem) -> ControlMeta {
@@ -306,11 +309,17 @@ impl Run {
 
     fn resume_run(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
         self.draft.consumed.push(item);
-        let pause = self.pause_item.as_ref().map(|(_, reason)| reason.clone());
+        if meta.void {
+            return Ok(());
+        }
+        let reason = self.pause_item.as_ref().and_then(|(_, reason)| reason.clone());
         self.unpause();
         if !self.journal.is_paused() {
-            let Some(reason) = pause.filter(|_| meta.message.is_some()) else { return Ok(()) };
-            // It came before the pause did, and whoever sent the message was told that it counts.
+            if meta.message.is_none() {
+                return Ok(());
+            }
+            // It came before the pause did, or somebody else let the run go on first. Whoever sent the message was told that it
+            // counts.
             self.append(Event::RunPaused { reason })?;
         }
         self.append(Event::RunResumed { message: meta.message.map(Bytes::from) })

@@ -5,6 +5,7 @@ mod replay;
 mod restore;
 mod seed;
 mod snapshot;
+mod withdraw;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) use replay::Stands;
 pub(crate) use restore::Restored;
 use snapshot::Snapshots;
 pub(crate) use snapshot::unseal;
+use withdraw::withdraw_marks;
 
 /// Who a run is.
 #[derive(Clone, Debug)]
@@ -185,7 +187,8 @@ impl Run {
             return self.ended(outcome);
         }
         self.expire()?;
-        let mut poll = self.started;
+        // After a replay too: what the program kept back until its end is asked for now.
+        let mut poll = self.started || self.replaying();
         loop {
             if self.outcome.is_some() || self.is_transacting() {
                 return Ok(());
@@ -238,11 +241,16 @@ impl Run {
                 None => return Ok(None),
             },
         };
+        self.ops.set_replay(self.fed < self.loaded);
         let progress = self.program.resume(input, &mut self.ops);
         let mut requested = std::mem::take(&mut self.requested);
         self.ops.take_into(&mut requested);
+        let mut held_before = self.held.len();
         for requested in requested.drain(..) {
-            self.accept(requested)?;
+            match &requested.operation {
+                Operation::Cancel { key } if self.withdraw_start(key, held_before) => held_before -= 1,
+                _ => self.accept(requested)?,
+            }
         }
         self.requested = requested;
         self.report_names()?;
@@ -574,20 +582,6 @@ impl Run {
             }
         }
         hints
-    }
-}
-
-/// A recorded mark need not be made: the flow, which asked for it, is fed the record. (If it asked for another, it says so
-/// itself.) What an operator does takes back every mark, and the flow decides anew.
-fn withdraw_marks(held: &mut VecDeque<Requested>, event: &Event) {
-    let is_it = |requested: &Requested| match &requested.operation {
-        Operation::Mark { event: mark } => mark.kind() == event.kind() && mark.key() == event.key(),
-        _ => false,
-    };
-    if event.is_intervention() {
-        held.retain(|requested| !matches!(requested.operation, Operation::Mark { .. }));
-    } else if let Some(place) = held.iter().position(is_it) {
-        held.remove(place);
     }
 }
 

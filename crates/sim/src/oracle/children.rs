@@ -65,13 +65,13 @@ fn bonds(evidence: &Evidence, run: &RunKey, state: &RunState, generation: usize)
                     Bond { key: key.clone(), child, detached, on_close, cancelled: false, outcome: None },
                 );
             }
-            Event::OperationCancelled { key } => {
-                if let Some(bond) = bonds.get_mut(key) {
+            // The end of a scope cancels what is open in it, and so does giving it up.
+            Event::OperationCancelled { key: scope }
+            | Event::ScopeFinished { key: scope, .. }
+            | Event::ScopeFailed { key: scope, .. } => {
+                if let Some(bond) = bonds.get_mut(scope) {
                     bond.cancelled = true;
                 }
-            }
-            // The end of a scope cancels what is open in it.
-            Event::ScopeFinished { key: scope, .. } | Event::ScopeFailed { key: scope, .. } => {
                 let inside = format!("{scope}/");
                 let open = bonds.values_mut().filter(|bond| bond.outcome.is_none());
                 open.filter(|bond| bond.key.as_str().starts_with(&inside)).for_each(|bond| bond.cancelled = true);

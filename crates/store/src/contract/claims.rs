@@ -20,7 +20,8 @@ super::stories! {
     repeated_claim_gives_the_same_runs_and_then_more,
     repeated_claim_of_one_run_gives_the_same_fence,
     claim_id_belongs_to_its_lease,
-    run_of_a_lapsed_lease_is_claimed_after_the_ready_ones,
+    run_of_a_lapsed_lease_is_claimed_with_the_ready_ones,
+    runs_of_a_lapsed_lease_get_half_of_a_claim_before_the_ready_ones,
     run_of_a_live_lease_is_not_recovered,
     stale_recovery_list_finds_nothing_left,
     claim_of_a_run_that_is_not_ready_gives_nothing,
@@ -190,15 +191,35 @@ async fn claim_id_belongs_to_its_lease(s: Scene<'_>) {
     assert_eq!(s.claim(two, 7, Pick::Ready).await, []);
 }
 
-async fn run_of_a_lapsed_lease_is_claimed_after_the_ready_ones(s: Scene<'_>) {
+async fn run_of_a_lapsed_lease_is_claimed_with_the_ready_ones(s: Scene<'_>) {
     let orphan = s.own_under(s.node("dead", 100).await, "orphan").await;
     s.clock.set(100);
     s.create(NewRun { priority: -100, ..new_run(&run("ready")) }).await;
     let lease = s.node("n", 1_000).await;
     let claimed = s.claim(lease, 1, Pick::Ready).await;
     let ids: Vec<_> = claimed.iter().map(|claimed| claimed.run.id.as_str()).collect();
-    assert_eq!(ids, ["ready", "orphan"]);
-    assert_eq!((claimed[1].fence, claimed[1].tries, claimed[1].was), (orphan.fence.next(), 1, Status::Running));
+    assert_eq!(ids, ["orphan", "ready"]);
+    assert_eq!((claimed[0].fence, claimed[0].tries, claimed[0].was), (orphan.fence.next(), 1, Status::Running));
+}
+
+/// In a line that never ends whoever comes last never comes, whatever its priority.
+async fn runs_of_a_lapsed_lease_get_half_of_a_claim_before_the_ready_ones(s: Scene<'_>) {
+    let dead = s.node("dead", 100).await;
+    for id in ["o1", "o2", "o3", "o4", "o5", "o6"] {
+        s.own_under(dead, id).await;
+    }
+    s.clock.set(100);
+    for id in ["r1", "r2"] {
+        s.create(NewRun { priority: 100, ..new_run(&run(id)) }).await;
+    }
+    let lease = s.node("n", 1_000).await;
+    let mut claims = Vec::new();
+    for (id, limit) in [(1, 1), (2, 3), (3, 4)] {
+        let claim = Claim { lease, id: ClaimId(id), limit, pick: Pick::Ready, serves: Serves::Everything };
+        let claimed = s.store.claim(claim).await.unwrap();
+        claims.push(claimed.iter().map(|claimed| claimed.run.id.to_string()).collect::<Vec<_>>());
+    }
+    assert_eq!(claims, [&["o1"][..], &["o2", "o3", "r1"], &["o4", "o5", "r2", "o6"]]);
 }
 
 /// Row 22: recovery at boot ran live work again.

@@ -63,21 +63,27 @@ impl State {
         self.waits.iter().filter(move |((owner, _), _)| *owner == row).map(|(_, wait)| wait)
     }
 
-    /// What this claim holds already, then ready runs, then runs whose owner's lease lapsed.
+    /// What this claim holds already, then some runs whose owner's lease lapsed, then ready ones, then the other lapsed ones.
     pub(super) fn candidates(&mut self, claim: &Claim, limit: usize) -> Vec<RunRow> {
         let held = self.owned_by(claim.lease).filter(|run| run.claim == Some(claim.id)).take(limit);
         let mut found: Vec<RunRow> = held.cloned().collect();
+        let room = limit - found.len();
+        let mut orphans = self.orphans(claim, room).into_iter();
+        found.extend(orphans.by_ref().take(logic::claim::for_orphans(room)));
         let mut turns = std::mem::take(&mut self.turns);
         let mut ready = ReadyRuns { state: self, serves: &claim.serves };
         let Ok(taken) = turns::take(&mut ready, &mut turns, Round::Runs, limit - found.len());
         self.turns = turns;
         found.extend(taken);
+        found.extend(orphans.take(limit - found.len()));
+        found
+    }
+
+    fn orphans(&self, claim: &Claim, most: usize) -> Vec<RunRow> {
         let now = self.now();
         let lapsed_leases = self.leases.iter().filter(|(_, (_, until))| lapsed(*until, now)).map(|(id, _)| *id);
         let orphaned = lapsed_leases.flat_map(|lease| self.owned_by(lease));
-        let orphaned = orphaned.filter(|run| logic::claim::serves(&claim.serves, run));
-        found.extend(orphaned.take(limit - found.len()).cloned());
-        found
+        orphaned.filter(|run| logic::claim::serves(&claim.serves, run)).take(most).cloned().collect()
     }
 
     /// Ready runs by priority and namespace, each by age.

@@ -15,7 +15,7 @@ use super::{Core, flush, transact};
 use crate::api::{Claim, Claimed, Serves};
 use crate::error::StoreError;
 use crate::logic::Halt;
-use crate::logic::claim::{check_lease, take_over};
+use crate::logic::claim::{check_lease, for_orphans, take_over};
 use crate::logic::turns::{Ask, Round};
 use crate::rows::{Fault, RunRow};
 
@@ -226,19 +226,34 @@ async fn candidates(
         levels.entry(row.try_get(0)?).or_default().push(i64::from(row.try_get::<_, i32>(1)?));
     }
     let room = limit.saturating_sub(found.len());
+    let mut orphans = orphans(session, search, lapsed, room).await?.into_iter();
+    found.extend(orphans.by_ref().take(for_orphans(room)));
+    let room = limit.saturating_sub(found.len());
     found.extend(turns::take(core, session, search, levels, Round::Runs, room).await?);
-    if found.len() < limit && !lapsed.is_empty() {
-        let mut steps = Vec::new();
-        for row in lapsed {
-            let owner: i64 = row.try_get(0)?;
-            let (served, skipped) = (search.served.clone(), search.skipped.to_vec());
-            let params: Vec<Param<'_>> = vec![Box::new(owner), Box::new(most), Box::new(served), Box::new(skipped)];
-            steps.push(Step::new(ORPHANED, params));
-        }
-        let rows = search.locking(session, steps).await?;
-        found.extend(search.readable(session, &rows).await?);
-    }
+    found.extend(orphans);
     Ok(found)
+}
+
+/// Locks runs whose owners are gone, at most so many of each.
+async fn orphans(
+    session: &mut Session,
+    search: &mut Search<'_>,
+    lapsed: &[Row],
+    most: usize,
+) -> Result<Vec<Found>, Failure> {
+    if lapsed.is_empty() || most == 0 {
+        return Ok(Vec::new());
+    }
+    let mut steps = Vec::new();
+    for row in lapsed {
+        let owner: i64 = row.try_get(0)?;
+        let (served, skipped) = (search.served.clone(), search.skipped.to_vec());
+        let params: Vec<Param<'_>> =
+            vec![Box::new(owner), Box::new(number(most as u64)), Box::new(served), Box::new(skipped)];
+        steps.push(Step::new(ORPHANED, params));
+    }
+    let rows = search.locking(session, steps).await?;
+    search.readable(session, &rows).await
 }
 
 pub(super) fn missing_answer() -> Failure {

@@ -1,4 +1,4 @@
-//! Who may be claimed. The order is the reference store's: held, ready, orphaned.
+//! Who may be claimed. The order is the reference store's: held, some of the orphaned, ready, the other orphaned.
 
 use std::time::Duration;
 
@@ -144,11 +144,11 @@ fn find(
 ) -> Result<Vec<RunRow>, Fault> {
     let held = params![claim.lease.0.cast_signed(), claim.id.0.cast_signed(), signed(limit)];
     let mut found = search.read(statements::HELD, held, limit, &Serves::Everything)?;
+    let (room, now) = (limit - found.len(), search.now().as_millis());
+    let mut orphans = search.read(statements::ORPHANED, [now], room, &claim.serves)?.into_iter();
+    found.extend(orphans.by_ref().take(logic::claim::for_orphans(room)));
     found.extend(turns::take(search, turns, Round::Runs, limit - found.len())?);
-    let now = search.now().as_millis();
-    if found.len() < limit {
-        found.extend(search.read(statements::ORPHANED, [now], limit - found.len(), &claim.serves)?);
-    }
+    found.extend(orphans.take(limit - found.len()));
     Ok(found)
 }
 

@@ -196,3 +196,25 @@ nodes: [{ id: a, type: task, task: echo, with: 1 }, { id: b, type: task, task: e
         }
     });
 }
+
+/// The task that was skipped is not in the fork, and it is not wanted there either.
+#[test]
+fn a_fork_right_after_a_skip_begins_nothing_of_what_was_skipped() {
+    let text = r#"
+flow: story
+nodes: [{ id: slow, type: task, task: nobodys, with: 1 }, { id: w, type: wait, signal: go }]
+"#;
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.skip_node("slow").by("eve").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let told = lines(&journal(&engine, "a").await);
+        let skipped = told.iter().position(|line| line.starts_with("NODE_SKIPPED")).unwrap();
+        run.fork(skipped as u64 + 1).id("b").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let forked = lines(&journal(&engine, "b").await);
+        assert_eq!(forked.last().unwrap(), "SIGNAL_AWAITED w");
+        assert!(!forked.iter().any(|line| line.contains("TASK_SCHEDULED")), "{forked:?}");
+    });
+}

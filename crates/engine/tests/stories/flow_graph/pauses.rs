@@ -1,10 +1,12 @@
 //! Pauses in the middle of containers, messages, and where a run stands meanwhile.
 
 use outlast::{EngineError, Event, Status, TaskContext};
+use outlast_core::commit::{Control, Delivery};
+use outlast_core::id::DeliveryId;
 use serde_json::{Value, json};
 
 use super::{lines, numbers, tell};
-use crate::support::{Scene, Tally, journal, seconds, status};
+use crate::support::{Scene, Tally, journal, key, seconds, status};
 
 const HUNDRED: &str = r#"
 flow: story
@@ -121,6 +123,46 @@ nodes:
         let late = scene.engine(|engine| engine.task("held", held).flow("story.flow.yaml", text)).await;
         assert_eq!(run.result::<Value>().await.unwrap(), json!({ "a": 1, "b": 1 }));
         late.shutdown().await;
+    });
+}
+
+/// Both saw that the run was asked to pause, and both were told that they count.
+#[test]
+fn of_two_messages_at_once_none_is_lost() {
+    let text = r#"
+flow: story
+nodes:
+  - { id: a, type: task, task: held, with: 1 }
+  - { id: b, type: script, script: "${messages}" }
+"#;
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").await.unwrap();
+        scene.pass(seconds(5)).await;
+        run.pause("x").await.unwrap();
+        run.resume_with("one").await.unwrap();
+        // The other one looked before that, and is on its way.
+        let meta = Some(json!({ "message": "\"two\"" }).to_string().into());
+        let id = DeliveryId::new("two").unwrap();
+        let two = Delivery::Control { run: key("a"), control: Control::Resume, id, meta, child_of: None };
+        scene.store.deliver(vec![two]).await.remove(0).unwrap();
+        scene.pass(seconds(5)).await;
+        let late = scene.engine(|engine| engine.task("held", held).flow("story.flow.yaml", text)).await;
+        assert_eq!(run.result::<Value>().await.unwrap(), json!({ "a": 1, "b": ["one", "two"] }));
+        late.shutdown().await;
+    });
+}
+
+#[test]
+fn a_message_after_a_pause_that_was_taken_back_is_refused() {
+    let text = "flow: story\nnodes: [{ id: said, type: script, script: \"${messages}\" }]";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &()).id("a").delay(seconds(60)).await.unwrap();
+        run.pause("x").await.unwrap();
+        run.resume().await.unwrap();
+        assert_eq!(run.resume_with("late").await.unwrap_err().code(), "already_running");
+        assert_eq!(run.resume_with("late").id("1").await.unwrap_err().code(), "already_running");
+        scene.pass(seconds(60)).await;
+        assert_eq!(run.result::<Value>().await.unwrap(), json!({ "said": [] }));
     });
 }
 
