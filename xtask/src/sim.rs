@@ -34,7 +34,7 @@ fn is_planted(args: &[String]) -> bool {
 
 /// The contract of the stores, with bugs planted in their adapters.
 pub(crate) fn contract(args: &[String]) -> Result<Command> {
-    let mut command = cargo(&["test", "--quiet", "--package", "outlast-store", "--profile", "sim", "--locked"]);
+    let mut command = cargo(&["test", "--quiet", "--package", "outlast-store", "--locked"]);
     command.args(["--all-features", "--test", "contract", "--"]).args(args);
     plants(&mut command)?;
     Ok(command)

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 fn round(cluster: &Cluster, totals: &Totals, seed: u64, cases: u64, length: Duration) -> Result<()> {
-    let mut command = cargo(&["nextest", "run", "--release", "--workspace", "--all-features", "--locked"]);
+    let mut command = cargo(&["nextest", "run", "--workspace", "--all-features", "--locked"]);
     command.args(["--profile", "soak", "--filterset", FILTER]).envs(cluster.variables());
     command.env("OUTLAST_SEED", seed.to_string()).env("OUTLAST_CASES", cases.to_string());
     command.env("PROPTEST_RNG_SEED", seed.to_string());

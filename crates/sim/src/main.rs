@@ -34,7 +34,8 @@ const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from SEED] [--seconds
   --seed SEED    plays one case, twice, and tells its story
   --case FILE    plays one case that is written down, twice: one of the corpus, or one that has failed
   --totals FILE  adds a line to a file: how many seeds, how long, and what happened how often, as JSON
-  --planted      builds in bugs on purpose, all or those with a name or of a family, and says which suite finds each
+  --planted      builds in bugs on purpose, all or those with a name or of a family, and says which suite finds each; with --seeds
+                 it plays those first, without any
 
 A case that fails is made small and written to target/sim-failures/. In crates/sim/corpus/ every run of the suite repeats it.";
 
@@ -73,6 +74,8 @@ fn run() -> Result<bool, String> {
     }
     Ok(match (&options.seed, &options.planted, ground) {
         (Some(seed), _, ground) => one(draw(*seed), &ground),
+        // Whoever finds something in a sound program finds it with every bug, too.
+        (None, Some(name), _) if options.seeds.is_some() => everything(&options) && planted(name.as_deref(), &options),
         (None, Some(name), _) => planted(name.as_deref(), &options),
         (None, None, Kind::Memory) => everything(&options),
         #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -235,5 +238,6 @@ fn planted(_: Option<&str>, _: &Options) -> bool {
 
 #[cfg(outlast_planted)]
 fn planted(name: Option<&str>, options: &Options) -> bool {
-    outlast_sim::planted::hunt(name, options.threads)
+    let is_sound = options.seeds.is_some();
+    outlast_sim::planted::hunt(name, options.threads, is_sound)
 }

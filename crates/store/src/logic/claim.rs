@@ -27,7 +27,7 @@ pub(crate) fn check_lease(rows: &mut dyn Rows, lease: LeaseId) -> Result<(), Hal
 /// Of the room in a claim, what runs get whose owner is gone, before any that is ready: in a long line they would never be
 /// taken over. Half of it, because one of them may be what killed its owner, and the others must go on.
 pub(crate) fn for_orphans(room: usize) -> usize {
-    room.div_ceil(2)
+    if planted!("orphans-last") { 0 } else { room.div_ceil(2) }
 }
 
 /// Whether the claimer can drive the run.

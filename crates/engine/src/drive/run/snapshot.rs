@@ -134,7 +134,7 @@ impl Run {
     }
 
     fn is_at_rest(&self) -> bool {
-        let fed = self.fed == self.journal.next() || planted!("snapshot-before-fed");
+        let fed = self.fed == self.journal.next();
         let nothing_on_its_way = fed && self.held.is_empty() && self.ends.is_empty();
         let goes_on = self.outcome.is_none() && !self.pausing && !self.journal.is_paused() && !self.is_transacting();
         nothing_on_its_way && goes_on
