@@ -31,6 +31,8 @@ pub enum Control {
     Resume,
     /// Do something to a flow's node: what, is in its meta.
     Intervene,
+    /// Nothing: whoever asks wants to know whether the id was used before. It is not used by this.
+    Recall,
 }
 
 /// The name in the inbox of a request to cancel that came while flow control held the run back: it ends, and its program

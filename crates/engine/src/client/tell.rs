@@ -185,17 +185,23 @@ impl<'h> Resume<'h> {
         let is_about_it = |kind: InboxKind| matches!(kind, InboxKind::Pause | InboxKind::Resume | InboxKind::Cancel);
         let last = unread.iter().rev().find(|item| is_about_it(item.kind));
         let is_paused = last.map_or(view.status == Status::Paused, |item| item.kind == InboxKind::Pause);
-        let refusal = (!is_paused && !view.status.is_terminal()).then(|| EngineError::AlreadyRunning(view.run));
-        if let (Some(refusal), None) = (&refusal, &id) {
-            return Err(refusal.clone());
-        }
         let message = Some(String::from_utf8_lossy(&message).into_owned());
-        let meta = ControlMeta { message, void: refusal.is_some(), ..ControlMeta::default() };
+        let meta = ControlMeta { message, ..ControlMeta::default() };
+        let is_named = id.is_some();
         let letter = Letter { id, ..handle.letter("a request") };
-        // One that was sent before is a success. A run that is not paused takes no notice of any other.
-        match (letter.send(Message::Control { control: Control::Resume, meta }).await?, refusal) {
-            (delivered @ Delivered::Duplicate, _) | (delivered, None) => Ok(delivered),
-            (_, Some(refusal)) => Err(refusal),
+        if is_paused || view.status.is_terminal() {
+            return letter.send(Message::Control { control: Control::Resume, meta }).await;
+        }
+        let refused = Err(EngineError::AlreadyRunning(view.run));
+        if !is_named {
+            return refused;
+        }
+        // One that was sent before is a success.
+        let recall = Message::Control { control: Control::Recall, meta: ControlMeta::default() };
+        match letter.send(recall).await {
+            Ok(Delivered::Duplicate) => Ok(Delivered::Duplicate),
+            Ok(_) | Err(EngineError::Lost { .. }) => refused,
+            Err(error) => Err(error),
         }
     }
 }

@@ -162,8 +162,15 @@ impl Run {
         self.draft.deliveries.extend(report(&self.identity, &outcome));
         // Whatever is left of the draft's rows would belong to a run that has ended.
         self.draft.timers.clear();
-        let unopened: Vec<Key> = self.draft.waits.drain(..).map(|wait| wait.key).collect();
-        self.draft.waits_closed.retain(|closed| !unopened.contains(&closed.key));
+        // A wait that took a signal which was there before it is recorded as over: else the next generation's would take that, too.
+        let took = |key: &Key| {
+            let continues = matches!(outcome, Outcome::Continued { .. });
+            continues && self.draft.waits_closed.iter().any(|closed| closed.key == *key)
+        };
+        let (kept, unopened): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.draft.waits).into_iter().partition(|wait| took(&wait.key));
+        self.draft.waits = kept;
+        self.draft.waits_closed.retain(|closed| !unopened.iter().any(|wait| wait.key == closed.key));
         Ok(outcome)
     }
 

@@ -28,9 +28,6 @@ pub(crate) struct ControlMeta {
     /// What a resume tells the run, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// Whoever sent it was told that it does not count: it was sent to find out whether it was before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) void: bool,
 }
 
 fn control_meta(item: &InboxItem) -> ControlMeta {
@@ -309,9 +306,6 @@ impl Run {
 
     fn resume_run(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
         self.draft.consumed.push(item);
-        if meta.void {
-            return Ok(());
-        }
         let reason = self.pause_item.as_ref().and_then(|(_, reason)| reason.clone());
         self.unpause();
         if !self.journal.is_paused() {

@@ -67,6 +67,31 @@ fn a_signal_that_was_aimed_at_the_wrong_thing_does_not_keep_a_run_from_going_on(
     });
 }
 
+/// The first generation that waits takes the signal that was there before it, and ends in the same breath. The next one waits under
+/// the same name, for a signal of its own.
+#[test]
+fn a_signal_that_came_early_is_taken_by_one_generation_only() {
+    async fn words(ctx: Ctx, taken: Vec<u32>) -> outlast::Result<Vec<u32>> {
+        if ctx.generation().0 == 0 {
+            ctx.sleep(seconds(10)).await?;
+            return ctx.continue_as_new(&taken);
+        }
+        let next = ctx.wait_for::<u32>("word").id("next").timeout(seconds(100)).await?;
+        let taken: Vec<u32> = taken.into_iter().chain(next).collect();
+        if taken.len() < 2 { ctx.continue_as_new(&taken) } else { Ok(taken) }
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("w", words)).await;
+        let run = engine.start("w", &Vec::<u32>::new()).id("a").await.unwrap();
+        let handle = engine.run("a").unwrap();
+        handle.signal_to("next", "word", &1, "one").await.unwrap();
+        scene.pass(seconds(20)).await;
+        assert_eq!(status(&engine, "a").await, Status::Waiting);
+        handle.signal_to("next", "word", &2, "two").await.unwrap();
+        assert_eq!(run.result::<Vec<u32>>().await.unwrap(), [1, 2]);
+    });
+}
+
 /// A child whose id belongs to another run is refused; that run is nobody's child, and is left alone when the parent ends.
 #[test]
 fn the_end_of_a_run_leaves_alone_a_run_whose_id_its_child_wanted() {

@@ -39,10 +39,12 @@ impl Judge<'_> {
         let Some(max) = self.facts.pending_max.filter(|_| together && !self.facts.forked) else { return Ok(()) };
         let members = group.members.len();
         let at_once = group.members.iter().any(|member| matches!(member, Tree::Sleep(0)));
+        // A signal that was aimed at it before is there as soon as it begins.
+        let was_there = |winner: usize| matches!(group.members.get(winner), Some(Tree::Wait(_)));
         let began = match (group.how, outcome) {
             (How::All, Outcome::All(_)) => members,
             // The one too many is the first to settle, but for a sleep that is none.
-            (How::Race, Outcome::Won(..)) if !at_once => members,
+            (How::Race, Outcome::Won(winner, _)) if !at_once && !was_there(*winner) => members,
             (How::AllSettled, Outcome::Settled(settled)) => {
                 let refusal = |one: &&Settled| matches!(one, Settled::Failed(failure) if refused(failure).is_some());
                 members - settled.iter().filter(refusal).count()

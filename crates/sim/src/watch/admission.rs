@@ -77,6 +77,11 @@ impl Visit {
         }
     }
 
+    /// Whether it was neither let in nor told to stop.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.stands, Stands::Held)
+    }
+
     fn has_limit(&self, key: &LimitKey) -> bool {
         let is = |bound: &Bound| matches!(bound, Bound::Concurrency { .. });
         self.admission.limits.iter().any(|limit| limit.key == *key && is(&limit.bound))

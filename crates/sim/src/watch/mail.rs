@@ -126,7 +126,7 @@ impl Sight {
             arrival.consumed = true;
             let (invariant, traced) = match arrival.what {
                 Parcel::Control(Control::Cancel) => (16, was_told || unbegun),
-                Parcel::Control(Control::Pause | Control::Resume | Control::Intervene) => (8, true),
+                Parcel::Control(Control::Pause | Control::Resume | Control::Intervene | Control::Recall) => (8, true),
                 // Nothing is recorded in a pause: what was for one operation goes with a run that ends in one.
                 Parcel::Signal { aimed: Some(_), .. } => (8, was_paused && matches!(commit.then, Then::Finish(_))),
                 Parcel::Signal { .. } | Parcel::Approval { .. } | Parcel::Callback { .. } => (8, false),

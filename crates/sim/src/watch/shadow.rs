@@ -63,6 +63,9 @@ pub struct Holder {
     pub tick: u64,
     /// How often it had been taken from somebody by then, since it last went on.
     pub tries: u32,
+    /// Whether it seized a run that flow control holds back. If it dies over that, the run is held back as before, and nothing is
+    /// counted.
+    pub in_lobby: bool,
     /// When it first committed something.
     pub progress: Option<u64>,
     /// When it gave the run up, or somebody else took it; none if neither happened.
@@ -143,7 +146,7 @@ pub enum Parcel {
 impl Holder {
     /// Who holds a run from now on.
     pub(super) fn new(lease: LeaseId, claim: ClaimId, process: String, tries: u32) -> Holder {
-        Holder { lease, claim, process, tick: tick(), tries, progress: None, until: None }
+        Holder { lease, claim, process, tick: tick(), tries, in_lobby: false, progress: None, until: None }
     }
 }
 

@@ -9,7 +9,7 @@ use outlast_core::limits::TRIES_MAX;
 use outlast_core::time::Timestamp;
 use outlast_store::{Claim, ClaimTasks, Claimed, ClaimedTask, Created, Delivered, Lease, Pick, Serves, TaskExtended};
 
-use super::admission::Lobby;
+use super::admission::{Lobby, Visit};
 use super::clock::Clock;
 use super::order::Notes;
 use super::schedules::Almanac;
@@ -322,7 +322,7 @@ impl Sight {
             });
             self.findings.ensure(3, !shadow.ended, || format!("{run} was claimed and has ended"));
             // A run that kills whoever drives it is found out by counting.
-            let dropped = shadow.owned && !again && !seize;
+            let dropped = shadow.holder().is_some_and(|holder| !holder.in_lobby) && !again && !seize;
             let tries = shadow.tries + u32::from(dropped);
             // Whoever seizes one that was parked for it finds the try that nobody was given it with.
             let parked = seize && shadow.owned && claimed.tries == TRIES_MAX && tries + 1 == TRIES_MAX;
@@ -351,7 +351,8 @@ impl Sight {
             format!("{run} is {} {} and went to somebody who does not serve that", claimed.workflow, claimed.version)
         });
         let process = self.process_of(claim.lease);
-        let holder = Holder::new(claim.lease, claim.id, process, claimed.tries);
+        let in_lobby = matches!(claim.pick, Pick::Seize(_)) && self.lobby.get(run).is_some_and(Visit::is_held);
+        let holder = Holder { in_lobby, ..Holder::new(claim.lease, claim.id, process, claimed.tries) };
         let taken = shadow.holders.get(fence).cloned();
         let mine = taken.as_ref().is_none_or(|by| (by.lease, by.claim) == (claim.lease, claim.id));
         self.findings.ensure(7, mine, || format!("{run}: fence {fence} went to {holder:?}, and before to {taken:?}"));

@@ -32,6 +32,7 @@ super::stories! {
     control_reaches_a_waiting_run_and_a_running_one,
     every_control_is_an_item_of_its_kind,
     control_repeated_is_a_duplicate,
+    recall_says_whether_an_id_was_used_and_uses_none,
     control_of_an_ended_unknown_or_deleted_run_is_refused,
     controls_stand_in_the_inbox_in_order,
 }
@@ -330,6 +331,15 @@ async fn control_repeated_is_a_duplicate(s: Scene<'_>) {
     let a = s.start("a").await;
     assert_eq!(s.deliver(control(&a, Control::Cancel, "1")).await, Delivered::Delivered);
     assert_eq!(s.deliver(control(&a, Control::Cancel, "1")).await, Delivered::Duplicate);
+    assert_eq!(s.inbox(&a).await.len(), 1);
+}
+
+async fn recall_says_whether_an_id_was_used_and_uses_none(s: Scene<'_>) {
+    let a = s.start("a").await;
+    let recall = || s.deliver(control(&a, Control::Recall, "1"));
+    assert_eq!((recall().await, recall().await), (Delivered::Lost, Delivered::Lost));
+    assert_eq!(s.deliver(control(&a, Control::Resume, "1")).await, Delivered::Delivered);
+    assert_eq!(recall().await, Delivered::Duplicate);
     assert_eq!(s.inbox(&a).await.len(), 1);
 }
 

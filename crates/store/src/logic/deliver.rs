@@ -351,6 +351,7 @@ fn control(rows: &mut dyn Rows, run: &RunKey, request: &Request<'_>) -> Result<D
         Control::Pause => InboxKind::Pause,
         Control::Resume => InboxKind::Resume,
         Control::Intervene => InboxKind::Intervene,
+        Control::Recall => return Ok(Delivered::Lost),
     };
     let forgotten = planted!("resume-forgotten") && control == Control::Resume;
     let frees = matches!(control, Control::Cancel | Control::Resume);
