@@ -21,9 +21,11 @@ mod schedule;
 mod serve;
 mod show;
 mod signal;
+mod sql;
 mod start;
 mod token;
 mod trace;
+mod worker;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -64,8 +66,10 @@ pub(crate) enum Command {
     Retry(retry::Retry),
     Skip(retry::Skip),
     Schedule(schedule::ScheduleArgs),
-    Worker(doctor::Worker),
+    Worker(worker::Worker),
+    Workers(doctor::Workers),
     Doctor(doctor::Doctor),
+    Sql(sql::Sql),
     Token(token::TokenArgs),
     Bench(bench::Bench),
     Replay(replay::Replay),
@@ -102,8 +106,10 @@ pub(crate) fn execute(cli: Cli) -> Result<Exit> {
         Command::Retry(asked) => wait(retry::retry(asked, &global)),
         Command::Skip(asked) => wait(retry::skip(asked, &global)),
         Command::Schedule(asked) => wait(schedule::schedule(asked, &global)),
-        Command::Worker(asked) => wait(doctor::worker(asked, &global)),
+        Command::Worker(asked) => wait(worker::worker(asked)),
+        Command::Workers(asked) => wait(doctor::workers(asked, &global)),
         Command::Doctor(asked) => wait(doctor::doctor(asked, &global)),
+        Command::Sql(asked) => wait(sql::sql(asked, &global)),
         Command::Token(asked) => token::token(asked, &global),
         Command::Bench(asked) => wait(bench::bench(asked, &global)),
         Command::Replay(asked) => wait(replay::replay(asked, &global)),

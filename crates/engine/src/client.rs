@@ -18,6 +18,7 @@ mod protocol;
 mod resumes;
 mod run;
 mod schedule;
+mod sql;
 mod start;
 mod tasks;
 mod tell;

@@ -56,12 +56,12 @@ pub use outlast_core::time::Timestamp;
 #[cfg(feature = "flow")]
 pub use outlast_flow::{ContainerFrame, Flow, NodeStatus, Picture, Position, render};
 pub use outlast_store::{
-    Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, StoreError, TaskDetail,
-    TaskExtended, TaskPage, TaskState, TaskView, Trouble,
+    Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, SqlAnswer, SqlQuestion, StoreError,
+    TaskDetail, TaskExtended, TaskPage, TaskState, TaskView, Trouble,
 };
 pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
 pub use schedule::{Firing, FiringOutcome, Overlap, SCHEDULE_ATTRIBUTE};
-pub use worker::{Handler, TaskContext};
+pub use worker::{Handler, OfferedAttempt, TaskContext};
 
 /// The README's example compiles.
 #[cfg(doctest)]

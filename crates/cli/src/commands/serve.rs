@@ -54,6 +54,9 @@ pub(crate) struct Serve {
     /// A file to which every write is added: who, when, what
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// Answer questions in SQL of admins of the namespace; they see every namespace. `sql = true` under [server] says the same
+    #[arg(long)]
+    sql: bool,
     /// How long runs are kept after they ended, such as 30d [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     retention: Option<Duration>,
@@ -125,6 +128,7 @@ async fn serve_on(engine: &Engine, asked: &Serve, settings: Settings) -> Result<
         hooks: site.hooks(),
         audit: asked.audit.clone(),
         drain: asked.drain,
+        sql: asked.sql || settings.server.sql,
         ..Options::default()
     };
     let signals = Signals::new()?;
@@ -191,7 +195,7 @@ impl Signals {
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -18,3 +18,4 @@ mod terminal;
 mod texts;
 mod verbs;
 mod web;
+mod workers;

@@ -56,6 +56,8 @@ pub struct ClaimRequest {
 pub struct TaskOffer {
     /// To be shown with everything that is said about this attempt. Whoever has it can end the attempt.
     pub token: String,
+    /// The tenant.
+    pub namespace: Namespace,
     /// Which task.
     pub id: TaskId,
     /// Which handler.
@@ -321,6 +323,7 @@ async fn offer(
         deadline: ticket.deadline(),
         silence: ticket.silence(),
         now: task.now,
+        namespace: task.namespace,
         id: task.id,
         name: task.name,
         queue: task.queue,

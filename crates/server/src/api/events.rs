@@ -34,6 +34,7 @@ pub(super) struct Part {
     /// From this index on; from the beginning otherwise.
     from: Option<u64>,
     /// At most so many: from 1 to 1000, 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
 }
 

@@ -47,6 +47,7 @@ pub(super) struct Which {
     /// With this search attribute: `name=value`.
     attribute: Option<String>,
     /// At most so many on a page: from 1 to 1000, 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
     /// Where the last page ended.
     cursor: Option<String>,
@@ -147,7 +148,8 @@ pub(super) struct Wait {
     wait_ms: Option<u64>,
 }
 
-/// What a run came to. If it has not ended, the status is 202 and says where it stands.
+/// What a run came to. If it has not ended, the status is 202 and says where it stands. A run that is parked has no end in sight:
+/// that is answered at once, however long somebody would wait, with `parked` and why as its error.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/result",
