@@ -30,6 +30,7 @@ mod worker;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use outlast_script::Diagnostics;
+use serde::Serialize;
 
 use crate::args::{Cli, Global};
 use crate::database::PlaceArgs;
@@ -139,11 +140,9 @@ pub(crate) fn mistakes(found: Diagnostics) -> Stop {
 
 /// A run was told something. Nothing drives it here, so it is said who does.
 fn told(global: &Global, told: &Told, what: &str, place: &PlaceArgs) -> Result<Exit> {
-    output::one(global.output, told, |_| String::new())?;
+    let what = if told.outcome == "duplicate" { "it was told so before" } else { what };
+    done(global, told, &format!("{}: {what}; it is {}", told.run, told.status))?;
     if global.output == Format::Table {
-        let palette = Palette::stderr();
-        let what = if told.outcome == "duplicate" { "it was told so before" } else { what };
-        note(&format!("{} {}: {what}; it is {}", palette.good("✓"), told.run, told.status));
         let is_open = ["queued", "running", "waiting"].contains(&told.status.as_str());
         if is_open && place.is_sole() {
             let (run, flag) = (shell(&told.root), place.flag());
@@ -151,4 +150,13 @@ fn told(global: &Global, told: &Told, what: &str, place: &PlaceArgs) -> Result<E
         }
     }
     Ok(Exit::Done)
+}
+
+/// Something was done: the answer for programs, a line for people.
+fn done(global: &Global, answer: &impl Serialize, line: &str) -> Result<()> {
+    output::one(global.output, answer, |_| String::new())?;
+    if global.output == Format::Table {
+        note(&format!("{} {line}", Palette::stderr().good("✓")));
+    }
+    Ok(())
 }

@@ -11,7 +11,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 
 use crate::error::{ApiError, ApiResult};
 
@@ -113,6 +114,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let refused = |error: QueryRejection| ApiError::invalid(error.body_text());
         axum::extract::Query::from_request_parts(parts, state).await.map(|query| Query(query.0)).map_err(refused)
     }
+}
+
+/// A number behind `?` that every client and database can write: the document says so.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let number = Option::<u64>::deserialize(deserializer)?;
+    let too_large = |number| D::Error::custom(format!("{number} is more than {}", i64::MAX));
+    number.map(|number| i64::try_from(number).map(|_| number).map_err(|_| too_large(number))).transpose()
 }
 
 /// The parts of the path that vary.

@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use super::convert;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::body::{Path, Query, TEXT_BYTES_MAX, text};
+use crate::body::{Path, Query, TEXT_BYTES_MAX, text, whole};
 use crate::dto::{self, Done, Explained, OperationList, RunList, RunResult, RunView};
 use crate::error::{ApiError, ApiResult};
 
@@ -145,6 +145,7 @@ pub(super) async fn delete(caller: Caller, Path(run): Path<String>, Query(why): 
 #[into_params(parameter_in = Query)]
 pub(super) struct Wait {
     /// If the run has not ended, waits so long for its end: at most 60000; not at all otherwise.
+    #[serde(default, deserialize_with = "whole")]
     wait_ms: Option<u64>,
 }
 

@@ -67,9 +67,10 @@ fn wanted(request: ClaimTasks) -> ApiResult<ClaimRequest> {
     if request.queues.len() > MANY || request.names.len() > MANY {
         return Err(ApiError::invalid(format!("a claim has {MANY} queues and {MANY} names at most")));
     }
-    // A number that every database can keep.
-    if i64::try_from(request.id).is_err() {
-        return Err(ApiError::invalid(format!("the id of a claim is {} at most", i64::MAX)));
+    // Numbers that every database can keep, and every client can write.
+    let numbers = [Some(request.id), request.lease_ms, request.wait_ms];
+    if numbers.into_iter().flatten().any(|number| i64::try_from(number).is_err()) {
+        return Err(ApiError::invalid(format!("a claim's id and its times are {} at most", i64::MAX)));
     }
     if let Some(host) = &request.host {
         text("the host", host, 255)?;
