@@ -93,12 +93,14 @@ impl Api {
         let away = |error: anyhow::Error| Refused { status: 0, message: format!("{error:#}") };
         let response = self.send(Method::POST, self.url(parts).map_err(away)?, Some(body)).await.map_err(away)?;
         let status = response.status();
-        let cut_off = |error: reqwest::Error| Refused { status: 0, message: format!("the answer was cut off: {error}") };
+        let cut_off =
+            |error: reqwest::Error| Refused { status: 0, message: format!("the answer was cut off: {error}") };
         let text = response.bytes().await.map_err(cut_off)?;
         if !status.is_success() {
             return Err(Refused { status: status.as_u16(), message: refusal(status, &text).to_string() });
         }
-        serde_json::from_slice(&text).map_err(|error| Refused { status: 400, message: format!("it cannot be read: {error}") })
+        serde_json::from_slice(&text)
+            .map_err(|error| Refused { status: 400, message: format!("it cannot be read: {error}") })
     }
 
     async fn send(&self, method: Method, url: Url, body: Option<&impl Serialize>) -> Result<Response> {

@@ -29,7 +29,8 @@ impl Traces {
     /// Takes the address of a collector, such as `http://127.0.0.1:4318`, or that of its traces.
     pub(crate) fn to(endpoint: &str) -> Result<Traces> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().timeout(ANSWER_TIME_MAX).build().context("nothing can be told over HTTP")?;
+        let client =
+            reqwest::Client::builder().timeout(ANSWER_TIME_MAX).build().context("nothing can be told over HTTP")?;
         let endpoint = endpoint.trim_end_matches('/');
         let endpoint =
             if endpoint.ends_with("/v1/traces") { endpoint.to_owned() } else { format!("{endpoint}/v1/traces") };
@@ -131,7 +132,8 @@ fn whole(view: &RunView) -> SpanData {
 }
 
 fn part(view: &RunView, kind: &str, key: &str, times: &Times) -> SpanData {
-    let attributes = vec![KeyValue::new("outlast.step", key.to_owned()), KeyValue::new("outlast.kind", kind.to_owned())];
+    let attributes =
+        vec![KeyValue::new("outlast.step", key.to_owned()), KeyValue::new("outlast.kind", kind.to_owned())];
     let status = times.failed.map_or(Status::Unset, Status::error);
     let (whole, own) = (span_id(view, ""), format!("{kind}\n{key}"));
     SpanData { status, ..span(view, &own, whole, format!("{kind} {key}"), (times.first, times.last), attributes) }

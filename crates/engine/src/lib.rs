@@ -36,10 +36,10 @@ pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replaye
 #[cfg(feature = "flow")]
 pub use client::Intervene;
 pub use client::{
-    ApprovalPage, Attached, ClaimRequest, Decide, Driven, Ended, Ends, EngineError, Enqueue, Explanation, Fork, Forked, List,
-    Measured, NewSchedule, Observed, OpenApproval, Pauses, PendingApproval, PendingWait, Reissued, Resume, ResumeItem,
-    ResumePage, RunHandle, ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell, Triggered, Unread,
-    Waiting, WaitsFor, Watched, WorkerInfo, WorkflowVersion,
+    ApprovalPage, Attached, ClaimRequest, Decide, Driven, Ended, Ends, EngineError, Enqueue, Explanation, Fork, Forked,
+    List, Measured, NewSchedule, Observed, OpenApproval, Pauses, PendingApproval, PendingWait, Reissued, Resume,
+    ResumeItem, ResumePage, RunHandle, ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell,
+    Triggered, Unread, Waiting, WaitsFor, Watched, WorkerInfo, WorkflowVersion,
 };
 pub use code::*;
 pub use doctor::{Ailment, Diagnosis, Doctor, Finding};

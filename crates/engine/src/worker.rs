@@ -406,5 +406,11 @@ const NOTE_PERIOD: Duration = Duration::from_secs(60 * 60);
 const RETRY: Duration = Duration::from_millis(100);
 
 fn delivery(task: &ClaimedTask, outcome: TaskOutcome) -> Delivery {
-    Delivery::Task { namespace: task.namespace.clone(), task: task.id.clone(), token: task.token, outcome, receipt: None }
+    Delivery::Task {
+        namespace: task.namespace.clone(),
+        task: task.id.clone(),
+        token: task.token,
+        outcome,
+        receipt: None,
+    }
 }

@@ -156,7 +156,8 @@ impl IdempotencyKey {
         let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
         let refusal = || {
             ApiError::invalid(format!(
-                "the header `{}` must have 1 to {KEY_BYTES_MAX} printable characters", IdempotencyKey::NAME
+                "the header `{}` must have 1 to {KEY_BYTES_MAX} printable characters",
+                IdempotencyKey::NAME
             ))
         };
         Ok(IdempotencyKey(Some(key.ok_or_else(refusal)?.to_owned())))

@@ -102,7 +102,8 @@ fn describe(path: &str, needs: Needs, operation: &mut Operation) {
     operation.responses.responses.insert("default".to_owned(), RefOr::T(refusal()));
     let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     for name in names {
-        let schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).pattern(Some(PRINTABLE)).build();
+        let schema =
+            ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).pattern(Some(PRINTABLE)).build();
         let parameter = ParameterBuilder::new()
             .name(name)
             .parameter_in(ParameterIn::Path)

@@ -60,8 +60,9 @@ use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
     DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release,
-    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store, StoreError, Swept, Take, TaskDetail,
-    TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, Trouble, WorkerView,
+    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store, StoreError,
+    Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, Trouble,
+    WorkerView,
 };
 use authors::Authors;
 use failure::Failure;

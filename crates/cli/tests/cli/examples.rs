@@ -62,7 +62,10 @@ fn flow(name: &str) -> String {
 fn the_flows_run_with_the_tasks_beside_them() {
     let place = Place::new(&[]);
     let fulfil = flow("fulfil.flow.yaml");
-    place.call(&["run", &fulfil, "-i", r#"{"order_id":7}"#, "--id", "f"]).exits(6).complains(&["Ship order 7 with 2 lines?"]);
+    place
+        .call(&["run", &fulfil, "-i", r#"{"order_id":7}"#, "--id", "f"])
+        .exits(6)
+        .complains(&["Ship order 7 with 2 lines?"]);
     place.call(&["approve", "f"]).exits(0);
     assert_eq!(output(&place, &["run", &fulfil, "--id", "f"]), json!({ "order": 7, "parcel": "parcel-7" }));
 

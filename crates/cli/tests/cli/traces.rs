@@ -69,7 +69,15 @@ fn a_collector_is_told_of_every_run_that_ends() {
             all.extend(body);
         }
     }
-    for text in ["run parcel", "task __task-noop-0", "timer __sleep-0", "outlast.run", "outlast.workflow", "outlast.step", "outlast.namespace"] {
+    for text in [
+        "run parcel",
+        "task __task-noop-0",
+        "timer __sleep-0",
+        "outlast.run",
+        "outlast.workflow",
+        "outlast.step",
+        "outlast.namespace",
+    ] {
         assert!(tells(&all, text), "{text}: {}", String::from_utf8_lossy(&all));
     }
     assert!(tells(&all, "completed") && tells(&all, "failed"), "{}", String::from_utf8_lossy(&all));

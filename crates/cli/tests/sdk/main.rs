@@ -22,7 +22,8 @@ fn passes(sdk: &str, program: &str, args: &[&str]) -> String {
 }
 
 fn python(modules: &[&str]) {
-    let text = passes("python", &python::program("python").to_string_lossy(), &[&["-m", "unittest", "-v"], modules].concat());
+    let text =
+        passes("python", &python::program("python").to_string_lossy(), &[&["-m", "unittest", "-v"], modules].concat());
     assert!(text.contains("\nOK"), "{text}");
 }
 

@@ -118,7 +118,10 @@ fn a_result_that_no_run_waited_for_is_lost_when_it_is_said_again() {
         engine.complete_task(&offer.token, &1).await.unwrap();
         let error = engine.complete_task(&offer.token, &1).await.unwrap_err();
         assert_eq!(error.code(), "task_lost");
-        assert_eq!(error.to_string(), "this attempt at the task t is over, and nothing was changed; ask for other work");
+        assert_eq!(
+            error.to_string(),
+            "this attempt at the task t is over, and nothing was changed; ask for other work"
+        );
     });
 }
 

@@ -143,7 +143,9 @@ async fn occasion(house: &House, route: &Route, id: &str) -> (String, Value, Aga
             house.post("/api/v1/tasks", json!({ "name": "claims", "id": id })).await.ok();
             (json!({ "worker": "w", "id": house.count(), "names": ["claims"] }), Again::Same(&["tasks/0/task"]))
         }
-        ("POST", "/api/v1/work/heartbeat") => (json!({ "token": claimed(house, id).await }), Again::Same(&["cancelled"])),
+        ("POST", "/api/v1/work/heartbeat") => {
+            (json!({ "token": claimed(house, id).await }), Again::Same(&["cancelled"]))
+        }
         ("POST", "/api/v1/work/complete") => {
             (json!({ "token": claimed(house, id).await, "result": 1 }), Again::Same(&[]))
         }

@@ -29,7 +29,13 @@ pub struct SqlAnswer {
 impl SqlQuestion {
     /// Adds a row that has so many bytes, if it fits; whether it did.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(crate) fn keep(&self, answer: &mut SqlAnswer, used: &mut usize, row: Vec<serde_json::Value>, bytes: usize) -> bool {
+    pub(crate) fn keep(
+        &self,
+        answer: &mut SqlAnswer,
+        used: &mut usize,
+        row: Vec<serde_json::Value>,
+        bytes: usize,
+    ) -> bool {
         *used = used.saturating_add(bytes);
         answer.more = answer.rows.len() == self.rows || *used > self.bytes;
         if !answer.more {

@@ -104,4 +104,3 @@ fn value(found: ValueRef<'_>) -> Value {
 fn now() -> Instant {
     Instant::now()
 }
-

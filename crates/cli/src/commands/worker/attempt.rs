@@ -100,7 +100,8 @@ impl Attempt {
             }
             let progress = self.attempt.take_progress();
             // Whether a handler lives that may not be silent for long is the handler's to say.
-            let lives = self.silence.is_none_or(|silence| silence > self.span || self.attempt.silent_for() < beaten.elapsed());
+            let lives =
+                self.silence.is_none_or(|silence| silence > self.span || self.attempt.silent_for() < beaten.elapsed());
             if progress.is_none() && !(lives && beaten.elapsed() >= self.span / 3) {
                 continue;
             }
