@@ -142,6 +142,11 @@ impl Refused {
     pub(crate) fn passes(&self) -> bool {
         matches!(self.status, 0 | 408 | 425 | 429 | 500..)
     }
+
+    /// Whether something is wrong with what was said, and not with who says it or when.
+    pub(crate) fn is_about_it(&self) -> bool {
+        matches!(self.status, 400 | 413 | 415 | 422)
+    }
 }
 
 impl fmt::Display for Refused {

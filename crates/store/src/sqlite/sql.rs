@@ -61,7 +61,7 @@ fn may(action: &AuthAction<'_>) -> bool {
 
 fn read(connection: &Connection, question: &SqlQuestion) -> rusqlite::Result<SqlAnswer> {
     let mut statement = connection.prepare(&question.text)?;
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let (count, mut answer, mut used) = (columns.len(), SqlAnswer { columns, ..SqlAnswer::default() }, 0);
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use outlast::{Failure, Handler, OfferedAttempt, TaskOffer, Timestamp};
 use outlast_server::dto;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Stage, Work};
+use crate::api::Refused;
 
 /// How long it is tried to say what came of an attempt, also beyond its lease: whether it still counts is for the server to say.
 const TELL_TIME: Duration = Duration::from_secs(60);
@@ -71,15 +72,24 @@ impl Attempt {
         match ended {
             Ok(Ok(result)) => {
                 let result = serde_json::from_slice::<Box<RawValue>>(&result).ok();
-                say(&work, &task, "complete", &dto::CompleteTask { token, result }).await;
+                let complete = dto::CompleteTask { token: token.clone(), result };
+                if let Some(refused) = say(&work, &task, "complete", &complete).await.filter(Refused::is_about_it) {
+                    // The server does not take it and never will; the next attempt would come to the same.
+                    let error = view(&Failure::new("invalid_output", refused.to_string()).permanent());
+                    say(&work, &task, "fail", &dto::FailTask { token, error }).await;
+                }
             }
-            Ok(Err(failure)) => say(&work, &task, "fail", &dto::FailTask { token, error: view(&failure) }).await,
+            Ok(Err(failure)) => {
+                say(&work, &task, "fail", &dto::FailTask { token, error: view(&failure) }).await;
+            }
             Err(Over::Late(message)) => {
                 // The server knows it as well, but looks only when somebody claims.
                 let error = view(&Failure::timeout(format!("attempt {number} {message}")));
                 say(&work, &task, "fail", &dto::FailTask { token, error }).await;
             }
-            Err(Over::Unwanted) => say(&work, &task, "give-back", &dto::TaskToken { token }).await,
+            Err(Over::Unwanted) => {
+                say(&work, &task, "give-back", &dto::TaskToken { token }).await;
+            }
             Err(Over::Lost) => tracing::warn!(task, "an attempt is over: the task is somebody else's"),
         }
     }
@@ -89,7 +99,7 @@ impl Attempt {
         let (mut beaten, mut ours_until) = (Instant::now(), Instant::now() + self.span);
         loop {
             tokio::select! {
-                () = tokio::time::sleep(SHOW_TIME.min(self.span / 6)) => {}
+                () = sleep_until(Instant::now() + SHOW_TIME.min(self.span / 6)) => {}
                 () = self.work.until(Stage::Stopping) => return Over::Unwanted,
             }
             if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -120,17 +130,23 @@ impl Attempt {
     }
 }
 
-/// Says what came of an attempt until it is heard.
-async fn say(work: &Work, task: &str, what: &str, body: &impl serde::Serialize) {
+/// Says what came of an attempt until it is heard; why not, if it is refused.
+async fn say(work: &Work, task: &str, what: &str, body: &impl serde::Serialize) -> Option<Refused> {
     let (since, mut pause) = (Instant::now(), PAUSES.0);
     loop {
         match work.api.try_post::<serde_json::Value>(&["work", what], body).await {
-            Ok(_) => return tracing::debug!(task, what, "a task ended"),
+            Ok(_) => {
+                tracing::debug!(task, what, "a task ended");
+                return None;
+            }
             Err(refused) if refused.passes() && since.elapsed() < TELL_TIME => {
-                tokio::time::sleep(pause).await;
+                sleep_until(Instant::now() + pause).await;
                 pause = (pause * 2).min(PAUSES.1);
             }
-            Err(refused) => return tracing::warn!(task, what, error = %refused, "what came of a task was not taken"),
+            Err(refused) => {
+                tracing::warn!(task, what, error = %refused, "what came of a task was not taken");
+                return Some(refused);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use outlast::Handler;
 use outlast_server::dto;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::attempt::Attempt;
@@ -67,7 +68,7 @@ impl Desk {
         loop {
             let Some(places) = self.places(&room, work).await else { break };
             let request = self.request(work, id, places.num_permits());
-            let asked = tokio::time::Instant::now();
+            let asked = Instant::now();
             let claimed = tokio::select! {
                 claimed = work.api.try_post::<dto::TaskClaimed>(&["work", "claim"], &request) => claimed,
                 () = work.until(Stage::Draining) => {
@@ -152,7 +153,7 @@ impl Desk {
 
 async fn wait(work: &Work, time: Duration) {
     tokio::select! {
-        () = tokio::time::sleep(time) => {}
+        () = sleep_until(Instant::now() + time) => {}
         () = work.until(Stage::Draining) => {}
     }
 }
