@@ -159,7 +159,7 @@ fn a_run_is_ended_without_being_asked() {
 fn a_question_in_sql_is_answered_and_changes_nothing() {
     let place = waiting();
     let asked = ["sql", "SELECT id, workflow FROM run"];
-    assert_eq!(place.call(&asked).exits(0).out, "id workflow\na  a\n");
+    assert_eq!(place.call(&asked).exits(0).out, "id  workflow\na   a\n");
     let json = place.call(&["sql", "SELECT id, count(*) AS n FROM run GROUP BY id", "-o", "json"]).exits(0).json();
     assert_eq!(json, json!([{ "id": "a", "n": 1 }]));
     let more = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
