@@ -1,5 +1,6 @@
 //! Asking a server: over HTTP, whether it is elsewhere or in this process.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -83,6 +84,25 @@ impl Api {
         self.write(Method::POST, parts, body).await
     }
 
+    /// As [`Api::post`], for who decides by what came of it.
+    pub(crate) async fn try_post<T: DeserializeOwned>(
+        &self,
+        parts: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Refused> {
+        let away = |error: anyhow::Error| Refused { status: 0, message: format!("{error:#}") };
+        let response = self.send(Method::POST, self.url(parts).map_err(away)?, Some(body)).await.map_err(away)?;
+        let status = response.status();
+        let cut_off =
+            |error: reqwest::Error| Refused { status: 0, message: format!("the answer was cut off: {error}") };
+        let text = response.bytes().await.map_err(cut_off)?;
+        if !status.is_success() {
+            return Err(Refused { status: status.as_u16(), message: refusal(status, &text).to_string() });
+        }
+        serde_json::from_slice(&text)
+            .map_err(|error| Refused { status: 400, message: format!("it cannot be read: {error}") })
+    }
+
     async fn send(&self, method: Method, url: Url, body: Option<&impl Serialize>) -> Result<Response> {
         let mut request = self.client.request(method, url);
         if let Some(token) = &self.token {
@@ -106,6 +126,39 @@ impl Api {
         let message = format!("the server {} does not answer: {cause}", self.base);
         let hint = "is it running? `outlast dev` or `outlast serve` starts one; OUTLAST_URL says which one is asked";
         Stop::new(Exit::Unreachable, message).hint(hint).into()
+    }
+}
+
+/// Why something was not done.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// What the server answered; 0 if it did not.
+    status: u16,
+    message: String,
+}
+
+impl Refused {
+    /// Whether asking again may help.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self.status, 0 | 408 | 425 | 429 | 500..)
+    }
+
+    /// Whether something is wrong with what was said, and not with who says it or when.
+    pub(crate) fn is_about_it(&self) -> bool {
+        matches!(self.status, 400 | 413 | 415 | 422)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Stop {
+        let exit = if matches!(refused.status, 401 | 403) { Exit::NotAllowed } else { Exit::Error };
+        Stop::new(exit, refused.message)
     }
 }
 
@@ -145,7 +198,8 @@ async fn within<T>(database: &Database, ask: impl AsyncFnOnce(&Api) -> Result<T>
     let engine = database.open()?.without_loops().start().await.map_err(|error| refused(error, database))?;
     let NewToken { text, token } = NewToken::draw("local", "default", &Scope::ALL, now() + OWN_TOKEN_TIME)?;
     let access = Access::Tokens(Tokens::new(&[token])?.into());
-    let options = Options { access, metrics: false, drain: Duration::ZERO, ..Options::default() };
+    // Whoever has the database may ask it what they like.
+    let options = Options { access, metrics: false, sql: true, drain: Duration::ZERO, ..Options::default() };
     let answer = async {
         let bound = Server::new(engine.clone(), options).bind("127.0.0.1:0").await?;
         let api = Api::new(Url::parse(&format!("http://{}", bound.address()))?, Some(text))?;

@@ -21,13 +21,16 @@ mod schedule;
 mod serve;
 mod show;
 mod signal;
+mod sql;
 mod start;
 mod token;
 mod trace;
+mod worker;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use outlast_script::Diagnostics;
+use serde::Serialize;
 
 use crate::args::{Cli, Global};
 use crate::database::PlaceArgs;
@@ -64,8 +67,10 @@ pub(crate) enum Command {
     Retry(retry::Retry),
     Skip(retry::Skip),
     Schedule(schedule::ScheduleArgs),
-    Worker(doctor::Worker),
+    Worker(worker::Worker),
+    Workers(doctor::Workers),
     Doctor(doctor::Doctor),
+    Sql(sql::Sql),
     Token(token::TokenArgs),
     Bench(bench::Bench),
     Replay(replay::Replay),
@@ -102,8 +107,10 @@ pub(crate) fn execute(cli: Cli) -> Result<Exit> {
         Command::Retry(asked) => wait(retry::retry(asked, &global)),
         Command::Skip(asked) => wait(retry::skip(asked, &global)),
         Command::Schedule(asked) => wait(schedule::schedule(asked, &global)),
-        Command::Worker(asked) => wait(doctor::worker(asked, &global)),
+        Command::Worker(asked) => wait(worker::worker(asked)),
+        Command::Workers(asked) => wait(doctor::workers(asked, &global)),
         Command::Doctor(asked) => wait(doctor::doctor(asked, &global)),
+        Command::Sql(asked) => wait(sql::sql(asked, &global)),
         Command::Token(asked) => token::token(asked, &global),
         Command::Bench(asked) => wait(bench::bench(asked, &global)),
         Command::Replay(asked) => wait(replay::replay(asked, &global)),
@@ -133,11 +140,9 @@ pub(crate) fn mistakes(found: Diagnostics) -> Stop {
 
 /// A run was told something. Nothing drives it here, so it is said who does.
 fn told(global: &Global, told: &Told, what: &str, place: &PlaceArgs) -> Result<Exit> {
-    output::one(global.output, told, |_| String::new())?;
+    let what = if told.outcome == "duplicate" { "it was told so before" } else { what };
+    done(global, told, &format!("{}: {what}; it is {}", told.run, told.status))?;
     if global.output == Format::Table {
-        let palette = Palette::stderr();
-        let what = if told.outcome == "duplicate" { "it was told so before" } else { what };
-        note(&format!("{} {}: {what}; it is {}", palette.good("✓"), told.run, told.status));
         let is_open = ["queued", "running", "waiting"].contains(&told.status.as_str());
         if is_open && place.is_sole() {
             let (run, flag) = (shell(&told.root), place.flag());
@@ -145,4 +150,13 @@ fn told(global: &Global, told: &Told, what: &str, place: &PlaceArgs) -> Result<E
         }
     }
     Ok(Exit::Done)
+}
+
+/// Something was done: the answer for programs, a line for people.
+fn done(global: &Global, answer: &impl Serialize, line: &str) -> Result<()> {
+    output::one(global.output, answer, |_| String::new())?;
+    if global.output == Format::Table {
+        note(&format!("{} {line}", Palette::stderr().good("✓")));
+    }
+    Ok(())
 }

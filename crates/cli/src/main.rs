@@ -14,6 +14,7 @@ mod progress;
 mod site;
 mod sources;
 mod target;
+mod traces;
 mod words;
 
 use clap::{ColorChoice, Parser};

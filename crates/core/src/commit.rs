@@ -16,7 +16,7 @@ pub use self::admission::{
     Admission, Begin, Bound, COUNT_MAX, Debounce, Fair, LIMITS_MAX, Limit, Rate, SPAN_MAX, Single, Unadmittable,
     WEIGHT_MAX, Window,
 };
-pub use self::delivery::{Control, Delivery, HELD_CANCEL, InboxItem, InboxKind, Signal, TaskOutcome};
+pub use self::delivery::{Control, Delivery, HELD_CANCEL, InboxItem, InboxKind, Receipt, Signal, TaskOutcome};
 pub use self::run::{NewRun, Opener, Owner, PRIORITY_DEFAULT, Parent, Status};
 use crate::id::{
     AttributeName, Fence, Generation, InboxId, Index, Key, Namespace, QueueName, RunKey, SignalName, TaskId, TaskName,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use outlast_core::commit::Commit;
 use outlast_core::event::Event;
@@ -60,6 +60,8 @@ pub(crate) struct Board {
     /// Those who watch the operations of runs.
     watchers: Mutex<BTreeMap<RunKey, broadcast::Sender<Lifecycle>>>,
     watched: AtomicBool,
+    /// Those who want to know which runs end here; nobody, mostly.
+    ends: OnceLock<broadcast::Sender<RunKey>>,
 }
 
 /// A run that somebody watches.
@@ -90,6 +92,9 @@ const NEVER: i64 = i64::MAX;
 
 /// Events a slow observer may lag behind before it misses those that are only emitted.
 const OBSERVED_MAX: usize = 1_024;
+
+/// Ends that somebody who is slow may lag behind before they miss some.
+const ENDS_MAX: usize = 4_096;
 
 impl Board {
     pub(crate) fn new() -> Board {
@@ -242,6 +247,10 @@ impl Board {
         if self.held.load(Ordering::SeqCst) {
             self.somebody_held();
         }
+        if let Some(ends) = self.ends.get() {
+            // Nobody may listen any more.
+            let _ = ends.send(commit.run.clone());
+        }
         let waiting = self.waiting().ends.remove(&commit.run);
         let Some(waiting) = waiting else { return };
         let Some(Ok(event)) = commit.events.last().map(Event::decode) else { return };
@@ -249,6 +258,11 @@ impl Board {
         for (_, waiter) in waiting {
             let _ = waiter.send(Arc::clone(&event));
         }
+    }
+
+    /// Tells which runs end from now on.
+    pub(crate) fn ends(&self) -> broadcast::Receiver<RunKey> {
+        self.ends.get_or_init(|| broadcast::Sender::new(ENDS_MAX)).subscribe()
     }
 
     /// A commit of a run is about to be sent. Whoever finds it in the store before it is published waits for that.

@@ -36,10 +36,10 @@ pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replaye
 #[cfg(feature = "flow")]
 pub use client::Intervene;
 pub use client::{
-    ApprovalPage, Attached, ClaimRequest, Decide, Driven, Ended, EngineError, Enqueue, Explanation, Fork, Forked, List,
-    Measured, NewSchedule, Observed, OpenApproval, Pauses, PendingApproval, PendingWait, Reissued, Resume, ResumeItem,
-    ResumePage, RunHandle, ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell, Triggered, Unread,
-    Waiting, WaitsFor, Watched, WorkerInfo, WorkflowVersion,
+    ApprovalPage, Attached, ClaimRequest, Decide, Driven, Ended, Ends, EngineError, Enqueue, Explanation, Fork, Forked,
+    List, Measured, NewSchedule, Observed, OpenApproval, Pauses, PendingApproval, PendingWait, Reissued, Resume,
+    ResumeItem, ResumePage, RunHandle, ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell,
+    Triggered, Unread, Waiting, WaitsFor, Watched, WorkerInfo, WorkflowVersion,
 };
 pub use code::*;
 pub use doctor::{Ailment, Diagnosis, Doctor, Finding};
@@ -56,12 +56,12 @@ pub use outlast_core::time::Timestamp;
 #[cfg(feature = "flow")]
 pub use outlast_flow::{ContainerFrame, Flow, NodeStatus, Picture, Position, render};
 pub use outlast_store::{
-    Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, StoreError, TaskDetail,
-    TaskExtended, TaskPage, TaskState, TaskView, Trouble,
+    Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, SqlAnswer, SqlQuestion, StoreError,
+    TaskDetail, TaskExtended, TaskPage, TaskState, TaskView, Trouble,
 };
 pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
 pub use schedule::{Firing, FiringOutcome, Overlap, SCHEDULE_ATTRIBUTE};
-pub use worker::{Handler, TaskContext};
+pub use worker::{Handler, OfferedAttempt, TaskContext};
 
 /// The README's example compiles.
 #[cfg(doctest)]

@@ -18,7 +18,7 @@ use thiserror::Error;
 pub(crate) use plan::{Plan, Stop, Turn};
 pub(crate) use runs::{is_running, new_run};
 pub(crate) use spec::{Asked, Draft, Spec};
-pub(crate) use state::{Cause, Pause, State, Waiting};
+pub(crate) use state::{Cause, Pause, State, Waiting, Wanted};
 
 /// The search attribute that says which schedule started a run.
 pub const SCHEDULE_ATTRIBUTE: &str = "outlast.schedule";
@@ -27,6 +27,8 @@ pub const SCHEDULE_ATTRIBUTE: &str = "outlast.schedule";
 pub(crate) const WAITING_MAX: usize = 100;
 /// Firings that are remembered.
 pub(crate) const RECENT_MAX: usize = 10;
+/// Keys under which somebody wanted a run at once that are remembered.
+pub(crate) const KEYS_MAX: usize = 64;
 /// The longest id: with the instant behind it, it must still be the id of a run.
 pub(crate) const ID_BYTES_MAX: usize = 200;
 

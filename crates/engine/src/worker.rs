@@ -9,6 +9,7 @@ mod context;
 mod handler;
 mod held;
 mod judge;
+mod offered;
 mod policy;
 mod registry;
 pub(crate) mod resume;
@@ -35,6 +36,7 @@ pub use handler::Handler;
 pub(crate) use handler::{Handlers, Refused};
 use held::Held;
 pub(crate) use judge::{Begun, Judge, begin};
+pub use offered::OfferedAttempt;
 pub(crate) use policy::{TaskPolicy, idempotency_key, part, task_id};
 pub(crate) use registry::{About, Seen};
 pub(crate) use ticket::Ticket;
@@ -404,5 +406,11 @@ const NOTE_PERIOD: Duration = Duration::from_secs(60 * 60);
 const RETRY: Duration = Duration::from_millis(100);
 
 fn delivery(task: &ClaimedTask, outcome: TaskOutcome) -> Delivery {
-    Delivery::Task { namespace: task.namespace.clone(), task: task.id.clone(), token: task.token, outcome }
+    Delivery::Task {
+        namespace: task.namespace.clone(),
+        task: task.id.clone(),
+        token: task.token,
+        outcome,
+        receipt: None,
+    }
 }

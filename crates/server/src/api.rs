@@ -9,6 +9,7 @@ mod events;
 mod health;
 mod runs;
 mod schedules;
+mod sql;
 mod tasks;
 mod work;
 mod workflows;
@@ -51,6 +52,7 @@ pub(crate) fn table() -> Table {
         .add(NOTHING, routes!(health::openapi))
         .add(READ, routes!(health::whoami))
         .add(ADMIN, routes!(health::doctor))
+        .add(ADMIN, routes!(sql::ask))
         .add(READ, routes!(workflows::list))
         .add(ADMIN, routes!(workflows::put))
         .add(READ, routes!(workflows::get))

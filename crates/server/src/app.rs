@@ -29,6 +29,7 @@ struct Inner {
     audit: Option<Audit>,
     hooks: Hooks,
     metrics: Option<PrometheusHandle>,
+    sql: bool,
     bulk: Bulk,
     subscribers: Mutex<BTreeMap<String, usize>>,
     draining: watch::Sender<bool>,
@@ -41,6 +42,7 @@ impl App {
         audit: Option<Audit>,
         hooks: Hooks,
         metrics: Option<PrometheusHandle>,
+        sql: bool,
     ) -> App {
         App(Arc::new(Inner {
             engine,
@@ -49,6 +51,7 @@ impl App {
             audit,
             hooks,
             metrics,
+            sql,
             bulk: Bulk::default(),
             subscribers: Mutex::default(),
             draining: watch::Sender::new(false),
@@ -70,6 +73,11 @@ impl App {
 
     pub(crate) fn bulk(&self) -> &Bulk {
         &self.0.bulk
+    }
+
+    /// Whether questions in SQL are answered.
+    pub(crate) fn answers_sql(&self) -> bool {
+        self.0.sql
     }
 
     pub(crate) fn metrics(&self) -> Option<&PrometheusHandle> {

@@ -8,10 +8,11 @@ use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 
 use crate::error::{ApiError, ApiResult};
 
@@ -24,7 +25,7 @@ const SPILLED_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
 /// How long a body may take to arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(20);
 /// The longest `Idempotency-Key`: as long as an id of a delivery can be.
-const KEY_BYTES_MAX: usize = 255;
+pub(crate) const KEY_BYTES_MAX: usize = 255;
 
 /// The body of a request, as JSON.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -115,6 +116,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// A number behind `?` that every client and database can write: the document says so.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let number = Option::<u64>::deserialize(deserializer)?;
+    let too_large = |number| D::Error::custom(format!("{number} is more than {}", i64::MAX));
+    number.map(|number| i64::try_from(number).map(|_| number).map_err(|_| too_large(number))).transpose()
+}
+
 /// The parts of the path that vary.
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -134,11 +142,22 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> ApiResult<Self> {
-        let Some(key) = parts.headers.get("idempotency-key") else { return Ok(IdempotencyKey(None)) };
+        IdempotencyKey::read(&parts.headers)
+    }
+}
+
+impl IdempotencyKey {
+    /// Its name, as people write it.
+    pub(crate) const NAME: &'static str = "Idempotency-Key";
+
+    /// Reads it. Every write does, also one that is the same twice by itself: a key that cannot be one is always told.
+    pub(crate) fn read(headers: &HeaderMap) -> ApiResult<IdempotencyKey> {
+        let Some(key) = headers.get(IdempotencyKey::NAME) else { return Ok(IdempotencyKey(None)) };
         let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
         let refusal = || {
             ApiError::invalid(format!(
-                "the header `Idempotency-Key` must have 1 to {KEY_BYTES_MAX} printable characters"
+                "the header `{}` must have 1 to {KEY_BYTES_MAX} printable characters",
+                IdempotencyKey::NAME
             ))
         };
         Ok(IdempotencyKey(Some(key.ok_or_else(refusal)?.to_owned())))

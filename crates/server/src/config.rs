@@ -32,7 +32,7 @@ pub enum ConfigError {
     },
 }
 
-/// The `[[tokens]]` and `[[hooks]]` of an `outlast.toml`. Whatever else is in it is not looked at.
+/// The `[server]`, `[[tokens]]` and `[[hooks]]` of an `outlast.toml`. Whatever else is in it is not looked at.
 ///
 /// ```
 /// use outlast_server::ServerConfig;
@@ -56,14 +56,25 @@ pub struct ServerConfig {
     pub tokens: Vec<Token>,
     /// The webhooks it has.
     pub hooks: Vec<Hook>,
+    /// Whether it answers questions in SQL.
+    pub sql: bool,
 }
 
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]
+    server: Section,
+    #[serde(default)]
     tokens: Vec<Token>,
     #[serde(default)]
     hooks: Vec<HookEntry>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    #[serde(default)]
+    sql: bool,
 }
 
 #[derive(Deserialize)]
@@ -90,9 +101,9 @@ fn default_namespace() -> String {
 impl ServerConfig {
     /// Reads a text. A secret is written as `env:NAME`, and `env` says what the variable has.
     pub fn from_toml(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<ServerConfig, ConfigError> {
-        let File { tokens, hooks } = toml::from_str(text)?;
+        let File { server: Section { sql }, tokens, hooks } = toml::from_str(text)?;
         let hooks = hooks.into_iter().map(|entry| entry.hook(&env)).collect::<Result<Vec<_>, _>>()?;
-        let config = ServerConfig { tokens, hooks };
+        let config = ServerConfig { tokens, hooks, sql };
         // What is wrong is said now, and not when somebody calls.
         Tokens::new(&config.tokens)?;
         Hooks::new(config.hooks.clone())?;

@@ -17,7 +17,9 @@ mod workflow;
 pub use bulk::{BulkRefusal, BulkRequest, BulkView};
 pub use event::{EventPage, RunEvent, StreamEnd};
 pub use explain::{Explained, ExplainedOperation, InboxEntry, OperationList, OperationView};
-pub use operate::{Audited, DoctorFinding, DoctorReport, DoctorRequest, Health, HookReceived, Ready, WhoAmI};
+pub use operate::{
+    AskSql, Audited, DoctorFinding, DoctorReport, DoctorRequest, Health, HookReceived, Ready, SqlAnswer, WhoAmI,
+};
 pub use run::{
     AwaitedView, FailureView, ForkRun, Forked, Limit, ReissuedOperation, RunList, RunResult, RunSummary, RunView,
     SignalWith, StartRun, Started,

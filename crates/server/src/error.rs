@@ -116,6 +116,8 @@ impl ApiError {
 
     /// The engine's messages say what happened and, behind a semicolon, what to do.
     fn worded(status: StatusCode, code: &str, text: &str) -> ApiError {
+        // Where there is only one line for both, the code stands before the message.
+        let text = text.strip_prefix(code).and_then(|text| text.strip_prefix(": ")).unwrap_or(text);
         let (message, hint) = text.rsplit_once("; ").unwrap_or((text, "correct the request, then send it again"));
         ApiError::new(status, code, message, hint)
     }

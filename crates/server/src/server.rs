@@ -49,6 +49,8 @@ pub struct Options {
     pub connections_max: usize,
     /// Whether this process keeps metrics, for `/metrics`.
     pub metrics: bool,
+    /// Whether it answers questions in SQL of admins of the engine's own namespace. They see every namespace.
+    pub sql: bool,
 }
 
 impl Default for Options {
@@ -61,6 +63,7 @@ impl Default for Options {
             drain: Duration::from_secs(10),
             connections_max: 4_096,
             metrics: true,
+            sql: false,
         }
     }
 }
@@ -110,8 +113,8 @@ impl Server {
         let listener = TcpListener::bind(&*addresses).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let metrics = self.options.metrics.then(metrics::handle).flatten();
-        let Options { access, hooks, .. } = self.options.clone();
-        let app = App::new(self.engine, access, audit, hooks, metrics);
+        let Options { access, hooks, sql, .. } = self.options.clone();
+        let app = App::new(self.engine, access, audit, hooks, metrics, sql);
         Ok(Bound { listener, address, router: router(&app), app, options: self.options })
     }
 }

@@ -10,9 +10,13 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::app::App;
 use crate::auth::{Needs, Scope, guard};
+use crate::body::{IdempotencyKey, KEY_BYTES_MAX};
 
 /// The name of the tokens in the OpenAPI document.
 const BEARER: &str = "token";
+
+/// What every name and id is: of printable characters.
+const PRINTABLE: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
 
 /// A route, and what it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +39,12 @@ impl Table {
     /// Adds the routes of one path.
     pub(crate) fn add(mut self, needs: Needs, (schemas, mut paths, methods): UtoipaMethodRouter<App>) -> Table {
         for (path, item) in &mut paths.paths {
-            for (_, operation) in operations(item) {
+            for (method, operation) in operations(item) {
                 describe(path, needs, operation);
+                // A webhook's own id says that it is the same again.
+                if method != "GET" && !path.starts_with("/hooks/") {
+                    take_key(operation);
+                }
             }
         }
         self.entries.push((needs, (schemas, paths, methods)));
@@ -94,7 +102,8 @@ fn describe(path: &str, needs: Needs, operation: &mut Operation) {
     operation.responses.responses.insert("default".to_owned(), RefOr::T(refusal()));
     let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     for name in names {
-        let schema = ObjectBuilder::new().schema_type(Type::String).build();
+        let schema =
+            ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).pattern(Some(PRINTABLE)).build();
         let parameter = ParameterBuilder::new()
             .name(name)
             .parameter_in(ParameterIn::Path)
@@ -103,6 +112,19 @@ fn describe(path: &str, needs: Needs, operation: &mut Operation) {
             .build();
         operation.parameters.get_or_insert_default().push(parameter.into());
     }
+}
+
+/// Every write can be repeated under a key.
+fn take_key(operation: &mut Operation) {
+    let schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(KEY_BYTES_MAX));
+    let parameter = ParameterBuilder::new()
+        .name(IdempotencyKey::NAME)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("The same write under the same key is done once."))
+        .schema(Some(schema.build()))
+        .build();
+    operation.parameters.get_or_insert_default().push(parameter.into());
 }
 
 fn refusal() -> Response {

@@ -1,6 +1,7 @@
 //! What callers hand to a store and get back: plain data.
 
 mod definition;
+mod sql;
 mod task;
 mod worker;
 
@@ -18,8 +19,12 @@ use outlast_core::time::Timestamp;
 use crate::error::StoreError;
 
 pub use definition::*;
+pub use sql::{SqlAnswer, SqlQuestion};
 pub use task::*;
 pub use worker::*;
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use sql::unanswered;
 
 /// A node's period of ownership.
 #[derive(Clone, Debug, PartialEq, Eq)]

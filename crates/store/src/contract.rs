@@ -53,6 +53,7 @@ mod leases;
 mod limits;
 mod outlook;
 mod queries;
+mod receipts;
 mod resumes;
 mod retention;
 mod scene;
@@ -266,6 +267,7 @@ pub fn cases() -> Vec<Case> {
         waits::cases(),
         timers::cases(),
         tasks::cases(),
+        receipts::cases(),
         turns::cases(),
         dead::cases(),
         definitions::cases(),

@@ -271,4 +271,9 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes terminal trees and dead tasks past their age, the rows and dead tasks of deleted runs, and workers that were silent
     /// for a day, in bounded steps a crash cannot spoil.
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>>;
+
+    /// Answers a question in SQL, for operators; a store without SQL answers none.
+    fn sql(&self, _question: SqlQuestion) -> BoxFuture<'_, Result<SqlAnswer, StoreError>> {
+        Box::pin(async { Err(StoreError::Unsupported) })
+    }
 }

@@ -29,6 +29,7 @@ mod resolve;
 mod retention;
 mod serve;
 mod session;
+mod sql;
 mod sweep;
 mod task;
 mod tls;
@@ -59,8 +60,9 @@ use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
     DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release,
-    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail,
-    TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, Trouble, WorkerView,
+    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store, StoreError,
+    Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, Trouble,
+    WorkerView,
 };
 use authors::Authors;
 use failure::Failure;
@@ -231,6 +233,10 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
+    fn sql(&self, question: SqlQuestion) -> BoxFuture<'_, Result<SqlAnswer, StoreError>> {
+        self.own(|core| async move { sql::answer(&core, &question).await })
+    }
+
     fn register(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
         self.own(|core| async move { lease::register(&core, &node, lease).await })
     }

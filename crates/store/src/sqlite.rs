@@ -17,13 +17,14 @@ mod retention;
 mod rows;
 mod schema;
 mod serve;
+mod sql;
 mod statements;
 mod transact;
 mod workers;
 mod writer;
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ use outlast_core::id::{
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
 use rusqlite::{Connection, params};
+use tokio::sync::oneshot;
 
 use self::guard::Guard;
 use self::names::Names;
@@ -49,8 +51,8 @@ use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
     DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release,
-    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail,
-    TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
+    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store, StoreError,
+    Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
 /// How to open a file.
@@ -104,6 +106,9 @@ pub struct SqliteStore {
     threads: Vec<JoinHandle<()>>,
     /// For those who read on their own thread.
     here: Mutex<Option<(Connection, Names)>>,
+    path: PathBuf,
+    /// Questions in SQL come one after the other.
+    asking: Arc<Mutex<()>>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -144,7 +149,22 @@ impl SqliteStore {
             drop(lock);
         })?);
         let queues = Some((writer_queue, reader_queue));
-        Ok(SqliteStore { limits: Arc::new(options.limits), clock: options.clock, guard, queues, threads, here })
+        let (path, asking, limits) = (path.to_owned(), Arc::default(), Arc::new(options.limits));
+        Ok(SqliteStore { limits, clock: options.clock, guard, queues, threads, here, path, asking })
+    }
+
+    /// Answers a question in SQL on a thread of its own: however long it takes, no reader is kept from its work.
+    async fn ask(&self, question: SqlQuestion) -> Result<SqlAnswer, StoreError> {
+        let (path, asking) = (self.path.clone(), Arc::clone(&self.asking));
+        let (reply, answer) = oneshot::channel();
+        drop(thread("outlast-sql", move || {
+            let _turn = asking.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever asked may have left while others were answered.
+            if !reply.is_closed() {
+                let _ = reply.send(sql::answer(&path, &question));
+            }
+        })?);
+        answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
     fn writer(&self) -> Result<WriterQueue, StoreError> {
@@ -240,6 +260,10 @@ fn commit_one(rows: &mut SqliteRows<'_>, commit: &Commit, limits: &Limits) -> Re
 }
 
 impl Store for SqliteStore {
+    fn sql(&self, question: SqlQuestion) -> BoxFuture<'_, Result<SqlAnswer, StoreError>> {
+        Box::pin(self.ask(question))
+    }
+
     fn register(&self, node: NodeId, lease: Duration) -> BoxFuture<'_, Result<Lease, StoreError>> {
         Box::pin(self.note(move |rows| claim::register(rows, &node, lease)))
     }

@@ -75,7 +75,8 @@ pub(crate) async fn dev(asked: Dev) -> Result<Exit> {
 
 async fn begin(engine: &Engine, asked: &Dev, settings: Settings) -> Result<(outlast_server::Bound, Folder)> {
     let site = Site::new(engine.clone(), &settings)?;
-    let options = Options { access: site.access(false), hooks: site.hooks(), drain: GRACE, ..Options::default() };
+    let (access, hooks, sql) = (site.access(false), site.hooks(), settings.server.sql);
+    let options = Options { access, hooks, sql, drain: GRACE, ..Options::default() };
     let bound = Server::new(engine.clone(), options).bind(&asked.listen).await.map_err(unbound)?;
     let mut folder = Folder { site, names: BTreeMap::new() };
     note(&format!("outlast {} in {}", env!("CARGO_PKG_VERSION"), here()?));

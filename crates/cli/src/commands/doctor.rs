@@ -1,4 +1,4 @@
-//! `outlast doctor` and `worker`: is everything in order, and who works?
+//! `outlast doctor` and `workers`: is everything in order, and who works?
 
 use anyhow::Result;
 use clap::Args;
@@ -23,7 +23,7 @@ pub(crate) struct Doctor {
 
 /// List who works: which tasks each can do, and which it does
 #[derive(Debug, Args)]
-pub(crate) struct Worker {
+pub(crate) struct Workers {
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -57,7 +57,7 @@ fn for_people(report: &dto::DoctorReport) -> String {
     found.chain([last]).collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) async fn worker(asked: Worker, global: &Global) -> Result<Exit> {
+pub(crate) async fn workers(asked: Workers, global: &Global) -> Result<Exit> {
     let found: dto::WorkerList = Api::with(&asked.place, async |api| api.get(&["workers"], &[]).await).await?;
     output::many(global.output, &found.workers, |workers| {
         let lines = workers.iter().map(|worker| {

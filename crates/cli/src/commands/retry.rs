@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::args::Global;
+use crate::commands::done;
 use crate::database::PlaceArgs;
 use crate::exit::Exit;
-use crate::output::{self, Format, note};
-use crate::palette::Palette;
 
 /// Try a flow's node again, or a task that has failed for good
 #[derive(Debug, Args)]
@@ -49,14 +48,14 @@ pub(crate) async fn retry(asked: Retry, global: &Global) -> Result<Exit> {
     let Retry { run, node, task, reason, place } = asked;
     Api::with(&place, async |api| match (run, node, task) {
         (_, _, Some(task)) => {
-            let done: Value = api.post(&["tasks", &task, "retry"], &json!({})).await?;
-            told(global, &done, &format!("{task}: it is tried again"))
+            let answer: Value = api.post(&["tasks", &task, "retry"], &json!({})).await?;
+            told(global, &answer, &format!("{task}: it is tried again"))
         }
         (run, node, None) => {
             let body = dto::NodeRequest { node: node.unwrap_or_default(), reason };
             let run = run.unwrap_or_default();
-            let done: Value = api.post(&["runs", &run, "retry"], &body).await?;
-            told(global, &done, &format!("{run}: {} is tried again", body.node))
+            let answer: Value = api.post(&["runs", &run, "retry"], &body).await?;
+            told(global, &answer, &format!("{run}: {} is tried again", body.node))
         }
     })
     .await
@@ -66,16 +65,13 @@ pub(crate) async fn skip(asked: Skip, global: &Global) -> Result<Exit> {
     let Skip { run, node, reason, place } = asked;
     Api::with(&place, async |api| {
         let body = dto::NodeRequest { node, reason };
-        let done: Value = api.post(&["runs", &run, "skip"], &body).await?;
-        told(global, &done, &format!("{run}: it goes on without {}", body.node))
+        let answer: Value = api.post(&["runs", &run, "skip"], &body).await?;
+        told(global, &answer, &format!("{run}: it goes on without {}", body.node))
     })
     .await
 }
 
 fn told(global: &Global, answer: &Value, what: &str) -> Result<Exit> {
-    output::one(global.output, answer, |_| String::new())?;
-    if global.output == Format::Table {
-        note(&format!("{} {what}", Palette::stderr().good("✓")));
-    }
+    done(global, answer, what)?;
     Ok(Exit::Done)
 }

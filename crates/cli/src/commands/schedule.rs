@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::args::Global;
+use crate::commands::done;
 use crate::commands::run::read_input;
 use crate::database::PlaceArgs;
 use crate::exit::Exit;
-use crate::output::{self, Format, note, table};
+use crate::output::{self, table};
 use crate::palette::Palette;
 use crate::words::parse_length;
 
@@ -125,26 +126,26 @@ pub(crate) async fn schedule(asked: ScheduleArgs, global: &Global) -> Result<Exi
                 output::one(global.output, &found, detail)?;
             }
             Verb::Pause { id, reason } => {
-                let done: Value = api.post(&["schedules", &id, "pause"], &dto::Reason { reason }).await?;
-                told(global, &done, &format!("{id}: it fires no more"))?;
+                let answer: Value = api.post(&["schedules", &id, "pause"], &dto::Reason { reason }).await?;
+                done(global, &answer, &format!("{id}: it fires no more"))?;
             }
             Verb::Resume { id } => {
-                let done: Value = api.post(&["schedules", &id, "resume"], &json!({})).await?;
-                told(global, &done, &format!("{id}: it fires again"))?;
+                let answer: Value = api.post(&["schedules", &id, "resume"], &json!({})).await?;
+                done(global, &answer, &format!("{id}: it fires again"))?;
             }
             Verb::Trigger { id } => {
-                let done: dto::Triggered = api.post(&["schedules", &id, "trigger"], &json!({})).await?;
-                let what = format!("{id}: {}", done.run.clone().unwrap_or_else(|| done.outcome.clone()));
-                told(global, &serde_json::to_value(&done)?, &what)?;
+                let answer: dto::Triggered = api.post(&["schedules", &id, "trigger"], &json!({})).await?;
+                let what = format!("{id}: {}", answer.run.clone().unwrap_or_else(|| answer.outcome.clone()));
+                done(global, &answer, &what)?;
             }
             Verb::Backfill { id, from, to } => {
                 let body = dto::Backfill { from, to };
-                let done: dto::Backfilled = api.post(&["schedules", &id, "backfill"], &body).await?;
-                told(global, &serde_json::to_value(done)?, &format!("{id}: {} instants", done.instants))?;
+                let answer: dto::Backfilled = api.post(&["schedules", &id, "backfill"], &body).await?;
+                done(global, &answer, &format!("{id}: {} instants", answer.instants))?;
             }
             Verb::Delete { id } => {
-                let done: Value = api.write(Method::DELETE, &["schedules", &id], &json!({})).await?;
-                told(global, &done, &format!("{id}: it is gone"))?;
+                let answer: Value = api.write(Method::DELETE, &["schedules", &id], &json!({})).await?;
+                done(global, &answer, &format!("{id}: it is gone"))?;
             }
         }
         Ok(Exit::Done)
@@ -190,12 +191,4 @@ fn detail(view: &dto::ScheduleView) -> String {
         }),
     );
     lines.join("\n")
-}
-
-fn told(global: &Global, answer: &Value, what: &str) -> Result<()> {
-    output::one(global.output, answer, |_| String::new())?;
-    if global.output == Format::Table {
-        note(&format!("{} {what}", Palette::stderr().good("✓")));
-    }
-    Ok(())
 }

@@ -18,6 +18,7 @@ use crate::exit::{Exit, Stop};
 use crate::logs;
 use crate::site::{Settings, Site, Watch};
 use crate::sources::{Source, files_in};
+use crate::traces::Traces;
 use crate::words::parse_length;
 
 /// Where a server listens if nobody says otherwise.
@@ -54,6 +55,12 @@ pub(crate) struct Serve {
     /// A file to which every write is added: who, when, what
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// Answer questions in SQL of admins of the namespace; they see every namespace. `sql = true` under [server] says the same
+    #[arg(long)]
+    sql: bool,
+    /// A collector that is told of every run that ends, by OTLP over HTTP, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
     /// How long runs are kept after they ended, such as 30d [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     retention: Option<Duration>,
@@ -125,6 +132,7 @@ async fn serve_on(engine: &Engine, asked: &Serve, settings: Settings) -> Result<
         hooks: site.hooks(),
         audit: asked.audit.clone(),
         drain: asked.drain,
+        sql: asked.sql || settings.server.sql,
         ..Options::default()
     };
     let signals = Signals::new()?;
@@ -133,7 +141,16 @@ async fn serve_on(engine: &Engine, asked: &Serve, settings: Settings) -> Result<
     let (tokens, hooks) = (settings.server.tokens.len(), settings.server.hooks.len());
     tracing::info!(address = %format!("{scheme}://{}", bound.address()), tasks, schedules, tokens, hooks, "listening");
     let watch = Watch::new(&asked.config, None);
-    until_stopped(engine, bound, signals, reload(&site, &asked.config, watch)).await
+    let traces = asked.otlp.as_deref().filter(|url| !url.is_empty()).map(Traces::to).transpose()?;
+    let traced = async {
+        if let Some(traces) = traces {
+            traces.follow(engine.clone()).await;
+        }
+    };
+    let meanwhile = async {
+        tokio::join!(reload(&site, &asked.config, watch), traced);
+    };
+    until_stopped(engine, bound, signals, meanwhile).await
 }
 
 /// Takes the file's new settings whenever it changes.
@@ -191,7 +208,7 @@ impl Signals {
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

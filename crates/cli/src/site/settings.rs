@@ -28,6 +28,8 @@ pub(crate) struct Settings {
 struct Sections {
     #[serde(default, rename = "tasks")]
     _tasks: IgnoredAny,
+    #[serde(default, rename = "server")]
+    _server: IgnoredAny,
     #[serde(default, rename = "tokens")]
     _tokens: IgnoredAny,
     #[serde(default, rename = "hooks")]

@@ -53,3 +53,34 @@ fn the_other_scripts_run_with_the_tasks_beside_them() {
     let order = output(&place, &["run", &example("order.wf"), "--id", "o"]);
     assert_eq!(order, json!({ "state": "done", "history": ["new", "paid", "shipped", "done"] }));
 }
+
+fn flow(name: &str) -> String {
+    root().join("examples/flows").join(name).to_string_lossy().into_owned()
+}
+
+#[test]
+fn the_flows_run_with_the_tasks_beside_them() {
+    let place = Place::new(&[]);
+    let fulfil = flow("fulfil.flow.yaml");
+    place
+        .call(&["run", &fulfil, "-i", r#"{"order_id":7}"#, "--id", "f", "--timeout", "4s"])
+        .exits(6)
+        .complains(&["Ship order 7 with 2 lines?"]);
+    place.call(&["approve", "f"]).exits(0);
+    assert_eq!(output(&place, &["run", &fulfil, "--id", "f"]), json!({ "order": 7, "parcel": "parcel-7" }));
+
+    let expense = flow("approval.flow.yaml");
+    assert_eq!(output(&place, &["run", &expense, "-i", r#"{"amount":50,"who":"kim"}"#]), json!("paid"));
+    place.call(&["run", &expense, "-i", r#"{"amount":500,"who":"kim"}"#, "--id", "e", "--timeout", "4s"]).exits(6);
+    place.call(&["deny", "e", "--feedback", "too dear"]).exits(0);
+    assert_eq!(output(&place, &["run", &expense, "--id", "e"]), json!("refused"));
+
+    let stock = r#"{"warehouses":[{"name":"a","shelves":[{"boxes":[1,2]},{"boxes":[3]}]}]}"#;
+    assert_eq!(output(&place, &["run", &flow("nested.flow.yaml"), "-i", stock]), json!(3));
+    let retried = place.call(&["run", &flow("retry.flow.yaml"), "-i", "{}", "--id", "r"]).exits(0);
+    retried.complains(&["the bank does not answer"]);
+    // It has a step, which is code: the binary has none, and says which is missing.
+    let mixed = place.call(&["run", &flow("mixed.flow.yaml"), "-i", r#"{"name":"kim"}"#]);
+    assert_ne!(mixed.code, Some(0));
+    mixed.complains(&["create_account"]);
+}

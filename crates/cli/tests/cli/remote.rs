@@ -91,7 +91,7 @@ fn flows_schedules_tasks_workers_and_the_doctor_are_asked_too() {
     far.call(&["schedule", "delete", "nightly"]).exits(0);
     far.call(&["schedule", "show", "nightly"]).exits(3);
 
-    assert!(far.json(&["worker"])[0]["tasks"].to_string().contains("noop"));
+    assert!(far.json(&["workers"])[0]["tasks"].to_string().contains("noop"));
     assert_eq!(far.json(&["doctor"])["healthy"], true);
     far.here.write("new.wf", "return 9\n");
     far.call(&["start", "new"]).exits(3);

@@ -1,6 +1,7 @@
 //! `outlast serve`, as operators use it.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -132,4 +133,39 @@ fn schedules_of_the_file_fire() {
     assert!(!said.contains("\"level\":\"error\""), "{said}");
     place.write("outlast.toml", "[schedules.often]\nworkflow = \"tick\"\ncron = \"* * * * *\"\nevery = \"1s\"\n");
     place.call(&["serve"]).exits(1).complains(&["schedules.often", "either"]);
+}
+
+#[test]
+fn it_is_asked_over_tls_if_it_has_a_certificate() {
+    let place = Place::new(&[]);
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    place.write("cert.pem", &made.cert.pem());
+    place.write("key.pem", &made.signing_key.serialize_pem());
+    place.call(&["serve", "--tls-cert", "cert.pem"]).exits(2).complains(&["--tls-key"]);
+    place.call(&["serve", "--tls-cert", "none.pem", "--tls-key", "key.pem"]).exits(1).complains(&["none.pem"]);
+    let mut command = place.command(&["serve", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("\"listening\"")).unwrap();
+    std::thread::spawn(move || lines.for_each(drop));
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = line["address"].as_str().unwrap().replace("127.0.0.1", "localhost");
+    assert!(address.starts_with("https://"), "{address}");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let root = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let answers = runtime.block_on(async {
+        let trusting = reqwest::Client::builder().tls_certs_only([root]).build().unwrap();
+        let ask = |client: reqwest::Client, url: String| async move { client.get(url).send().await.ok() };
+        let plain = address.replace("https://", "http://");
+        [
+            ask(trusting.clone(), format!("{address}/healthz")).await.map(|answer| answer.status().as_u16()),
+            ask(reqwest::Client::new(), format!("{address}/healthz")).await.map(|answer| answer.status().as_u16()),
+            ask(trusting, format!("{plain}/healthz")).await.map(|answer| answer.status().as_u16()),
+        ]
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(answers, [Some(200), None, None], "only over TLS, and only by who trusts its certificate");
 }

@@ -154,3 +154,29 @@ fn a_run_is_ended_without_being_asked() {
     place.call(&["cancel", "a", "--now", "--reason", "enough"]).exits(0).complains(&["it is cancelled"]);
     place.call(&["run", "a.wf", "--id", "a"]).exits(5).complains(&["enough"]);
 }
+
+#[test]
+fn a_question_in_sql_is_answered_and_changes_nothing() {
+    let place = waiting();
+    let asked = ["sql", "SELECT id, workflow FROM run"];
+    assert_eq!(place.call(&asked).exits(0).out, "id  workflow\na   a\n");
+    let json = place.call(&["sql", "SELECT id, count(*) AS n FROM run GROUP BY id", "-o", "json"]).exits(0).json();
+    assert_eq!(json, json!([{ "id": "a", "n": 1 }]));
+    let more = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+    place.call(&["sql", more, "--limit", "2"]).exits(0).complains(&["there are more rows"]);
+    place.call(&["sql", "DELETE FROM run"]).exits(2).complains(&["the question cannot be answered", "not authorized"]);
+    place.call(&["sql", "SELECT value FROM secret"]).exits(2).complains(&["cannot be answered"]);
+    place.call(&asked).exits(0);
+    // A server says so before it answers any.
+    let web = crate::web::Web::start(&place, &["serve"]);
+    let url = format!("http://{}", web.address);
+    place.call(&["sql", "SELECT 1 AS x", "--url", &url]).exits(3).complains(&["no questions in SQL", "sql = true"]);
+    web.stop();
+    place.write("outlast.toml", "[server]\nsql = true\n");
+    let web = crate::web::Web::start(&place, &["serve"]);
+    let url = format!("http://{}", web.address);
+    assert_eq!(place.call(&["sql", "SELECT 1 AS x", "--url", &url, "-o", "jsonl"]).exits(0).out, "{\"x\":1}\n");
+    web.stop();
+    place.write("outlast.toml", "[server]\nsqll = true\n");
+    place.call(&["serve"]).exits(1).complains(&["outlast.toml", "sqll"]);
+}

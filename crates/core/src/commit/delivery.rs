@@ -139,7 +139,19 @@ pub enum Delivery {
         token: TaskToken,
         /// How it ended.
         outcome: TaskOutcome,
+        /// By which it is recognised when it is said again; what nobody repeats has none.
+        receipt: Option<Receipt>,
     },
+}
+
+/// What the end of an attempt is recognised by when it is said again, because the answer was not heard. It is kept with the run
+/// for as long as the run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The run that waited for the task when it was claimed.
+    pub run: Option<RunId>,
+    /// Made of the attempt and of what came of it: another result has another one.
+    pub id: DeliveryId,
 }
 
 impl Delivery {

@@ -70,9 +70,9 @@ pub enum EngineError {
         /// What is not there.
         what: &'static str,
     },
-    /// An attempt at a task is over: it took too long, somebody else has the task, it is not wanted any more, or what came of it was
-    /// said before.
-    #[error("task_lost: this attempt at the task {0} is over; nothing was changed, ask for other work")]
+    /// An attempt at a task is over: it took too long, somebody else has the task, it is not wanted any more, or something else was
+    /// said about it before.
+    #[error("this attempt at the task {0} is over, and nothing was changed; ask for other work")]
     TaskLost(TaskId),
     /// There is no schedule of that name.
     #[error("there is no schedule {0:?} in this namespace; check the id, or put it first")]

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
-use outlast_core::commit::{Delivery, TaskOutcome};
+use outlast_core::commit::{Delivery, Receipt, TaskOutcome};
 use outlast_core::failure::Failure;
-use outlast_core::id::{ClaimId, QueueName, RunId, TaskId, TaskName, WorkerId};
+use outlast_core::id::{ClaimId, Namespace, QueueName, RunId, TaskId, TaskName, TaskToken, WorkerId};
 use outlast_core::limits::CLAIM_BATCH_MAX;
 use outlast_core::time::Timestamp;
 use outlast_store::{ClaimTasks, ClaimedTask, Delivered, Lapse, Store, StoreError, TaskExtended};
@@ -27,7 +27,8 @@ use crate::worker::{About, Begun, Judge, TaskPolicy, Ticket, begin, idempotency_
 const LEASES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
 /// How often what came of an attempt is told to a store that does not answer.
 const TRIES_MAX: u32 = 8;
-
+/// How many bytes of arguments one claim is given, unless a single task has more.
+const CLAIM_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How soon a worker that waits looks again at the earliest, unless it is woken.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -44,7 +45,7 @@ pub struct ClaimRequest {
     pub names: Vec<String>,
     /// Where it runs, for people who ask who works.
     pub host: Option<String>,
-    /// At most so many, and never more than 256.
+    /// At most so many, and never more than 256, nor more than have 8 MiB of arguments together.
     pub limit: usize,
     /// How long the worker may be silent before its tasks are given to others: from a second to an hour.
     pub lease: Duration,
@@ -55,6 +56,8 @@ pub struct ClaimRequest {
 pub struct TaskOffer {
     /// To be shown with everything that is said about this attempt. Whoever has it can end the attempt.
     pub token: String,
+    /// The tenant.
+    pub namespace: Namespace,
     /// Which task.
     pub id: TaskId,
     /// Which handler.
@@ -136,10 +139,15 @@ impl Engine {
         let Some(first) = claimed.first() else { return Ok(Vec::new()) };
         inner.time.observe(asked, first.now);
         meters::tasks_claimed(claimed.len());
-        let (mut begun, mut over) = (Vec::new(), Vec::new());
+        let (mut begun, mut over, mut bytes) = (Vec::new(), Vec::new(), 0);
         for task in claimed {
+            bytes += task.args.len();
             match begin(&task, &inner.limits, task.now) {
-                Begun::Over(outcome) => over.push((which(&task), outcome)),
+                Begun::Over(outcome) => over.push(Word::about(&task, outcome)),
+                // What does not fit is somebody else's, or comes with the next claim.
+                Begun::Attempt(_) if bytes > CLAIM_BYTES_MAX && !begun.is_empty() => {
+                    over.push(Word::about(&task, TaskOutcome::GivenBack));
+                }
                 Begun::Attempt(policy) => begun.push((Ticket::new(&task, worker.clone(), &policy, lease), task)),
             }
         }
@@ -205,15 +213,18 @@ impl Engine {
     }
 
     /// The attempt succeeded, with this result. If a run waits for the task, it is woken with it. When this returns, it is durable.
+    /// Whoever did not hear the answer says the same again, and is told the same.
     ///
     /// [`EngineError::TaskLost`] says that the attempt was over: it took too long, somebody else has the task, it is not wanted any
-    /// more, or this was said before. Nothing was changed, and there is nothing more to do.
+    /// more, or something else was said before. Nothing was changed, and there is nothing more to do. It is also the answer to a
+    /// result that is said again if no run waited for the task: nothing is left of it.
     pub async fn complete_task(&self, token: &str, result: &(impl Serialize + ?Sized)) -> Result<(), EngineError> {
         self.end_attempt(token, Ok(encode(result)?)).await.map(drop)
     }
 
     /// The attempt failed. By the task's policy it is tried again, at the instant that is returned, or has failed for good: then
-    /// there is none, and if a run waits for it, it is woken with the failure.
+    /// there is none, and if a run waits for it, it is woken with the failure. Said again it is answered as before, as long as nobody
+    /// began the next attempt.
     pub async fn fail_task(&self, token: &str, failure: Failure) -> Result<Option<Timestamp>, EngineError> {
         self.end_attempt(token, Err(failure)).await
     }
@@ -221,7 +232,10 @@ impl Engine {
     /// The attempt was not made: others may have the task at once, and it does not count.
     pub async fn give_back_task(&self, token: &str) -> Result<(), EngineError> {
         let ticket = self.ticket(token)?;
-        tell_one(&self.inner, &ticket, TaskOutcome::GivenBack).await
+        match tell_one(&self.inner, &ticket, TaskOutcome::GivenBack).await? {
+            Said::Now | Said::Before => Ok(()),
+            Said::Never => Err(EngineError::TaskLost(ticket.task)),
+        }
     }
 
     async fn end_attempt(&self, token: &str, result: Result<Bytes, Failure>) -> Result<Option<Timestamp>, EngineError> {
@@ -229,19 +243,30 @@ impl Engine {
         let now = inner.time.now();
         let late = ticket.span(now).is_none();
         // What is stored with the task says what becomes of a failure. A result needs none of it.
-        let policy = if late || result.is_err() { policy_of(inner, &ticket).await? } else { TaskPolicy::default() };
+        let stored = if late || result.is_err() { policy_of(inner, &ticket).await? } else { None };
+        if stored.is_none() && result.is_err() {
+            return Err(EngineError::TaskLost(ticket.task));
+        }
+        let policy = stored.unwrap_or_default();
         let judge = Judge { task: &ticket.task, attempt: ticket.attempt, policy, limits: &inner.limits, now };
-        if late {
-            tell_one(inner, &ticket, judge.lapsed(Lapse::Timeout)).await?;
+        if late && tell_one(inner, &ticket, judge.lapsed(Lapse::Timeout)).await? == Said::Now {
             return Err(EngineError::TaskLost(ticket.task.clone()));
         }
+        // If it is late, the attempt is over: this can only be what was said in time, and not heard.
         let outcome = judge.ended(result, None);
         let again = match &outcome {
             TaskOutcome::Retry { at, .. } => Some(*at),
             TaskOutcome::Finished { .. } | TaskOutcome::Failed { .. } | TaskOutcome::GivenBack => None,
         };
-        tell_one(inner, &ticket, outcome).await?;
-        Ok(again)
+        match tell_one(inner, &ticket, outcome).await? {
+            Said::Now => Ok(again),
+            Said::Before if again.is_some() => {
+                let detail = inner.store()?.task(ticket.namespace.clone(), ticket.task.clone()).await?;
+                Ok(Some(detail.view.available_at))
+            }
+            Said::Before => Ok(None),
+            Said::Never => Err(EngineError::TaskLost(ticket.task)),
+        }
     }
 
     fn ticket(&self, token: &str) -> Result<Ticket, EngineError> {
@@ -298,6 +323,7 @@ async fn offer(
         deadline: ticket.deadline(),
         silence: ticket.silence(),
         now: task.now,
+        namespace: task.namespace,
         id: task.id,
         name: task.name,
         queue: task.queue,
@@ -314,35 +340,59 @@ fn expect(inner: &Inner, until: Timestamp) {
     }
 }
 
-async fn policy_of(inner: &Inner, ticket: &Ticket) -> Result<TaskPolicy, EngineError> {
+/// None if the task is gone.
+async fn policy_of(inner: &Inner, ticket: &Ticket) -> Result<Option<TaskPolicy>, EngineError> {
     match inner.store()?.task(ticket.namespace.clone(), ticket.task.clone()).await {
-        Ok(detail) => Ok(TaskPolicy::decode(detail.meta.as_deref())),
-        Err(StoreError::UnknownTask(task)) => Err(EngineError::TaskLost(task)),
+        Ok(detail) => Ok(Some(TaskPolicy::decode(detail.meta.as_deref()))),
+        Err(StoreError::UnknownTask(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Which attempt something is said about.
-type Which = (outlast_core::id::Namespace, TaskId, outlast_core::id::TaskToken);
-
-fn which(task: &ClaimedTask) -> Which {
-    (task.namespace.clone(), task.id.clone(), task.token)
+/// What was said about an attempt.
+struct Word {
+    namespace: Namespace,
+    task: TaskId,
+    token: TaskToken,
+    outcome: TaskOutcome,
+    receipt: Option<Receipt>,
 }
 
-async fn tell_one(inner: &Inner, ticket: &Ticket, outcome: TaskOutcome) -> Result<(), EngineError> {
-    let about = (ticket.namespace.clone(), ticket.task.clone(), ticket.token());
-    match tell(inner, vec![(about, outcome)]).await?.pop() {
-        Some(true) => Ok(()),
-        Some(false) | None => Err(EngineError::TaskLost(ticket.task.clone())),
+impl Word {
+    /// Nobody repeats it: whoever claims next comes to the same.
+    fn about(task: &ClaimedTask, outcome: TaskOutcome) -> Word {
+        let (namespace, id) = (task.namespace.clone(), task.id.clone());
+        Word { namespace, task: id, token: task.token, outcome, receipt: None }
+    }
+
+    fn delivery(&self) -> Delivery {
+        let Word { namespace, task, token, outcome, receipt } = self;
+        let (namespace, task) = (namespace.clone(), task.clone());
+        Delivery::Task { namespace, task, token: *token, outcome: outcome.clone(), receipt: receipt.clone() }
     }
 }
 
-/// Says what came of attempts, until the store answers; whether each was still the worker's to say. One whose answer was lost may
-/// have been, and is told that it was not: that harms nobody, and the other way round would.
-async fn tell(inner: &Inner, said: Vec<(Which, TaskOutcome)>) -> Result<Vec<bool>, EngineError> {
-    let outcomes: Vec<TaskOutcome> = said.iter().map(|(_, outcome)| outcome.clone()).collect();
-    let deliver = |((namespace, task, token), outcome)| Delivery::Task { namespace, task, token, outcome };
-    let deliveries: Vec<Delivery> = said.into_iter().map(deliver).collect();
+/// Whether it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// It does.
+    Now,
+    /// It does since it was said for the first time.
+    Before,
+    /// It does not: it was not the worker's to say any more.
+    Never,
+}
+
+async fn tell_one(inner: &Inner, ticket: &Ticket, outcome: TaskOutcome) -> Result<Said, EngineError> {
+    let (namespace, task, receipt) = (ticket.namespace.clone(), ticket.task.clone(), ticket.receipt(&outcome));
+    let word = Word { namespace, task, token: ticket.token(), outcome, receipt };
+    Ok(tell(inner, vec![word]).await?.pop().unwrap_or(Said::Never))
+}
+
+/// Says what came of attempts, until the store answers. What has no receipt and whose answer was lost may have counted, and is told
+/// that it never did: that harms nobody, and the other way round would.
+async fn tell(inner: &Inner, words: Vec<Word>) -> Result<Vec<Said>, EngineError> {
+    let deliveries: Vec<Delivery> = words.iter().map(Word::delivery).collect();
     let (mut wait, mut tries) = (AGAIN_FIRST, 1);
     let answers = loop {
         let answers = inner.store()?.deliver(deliveries.clone()).await;
@@ -355,18 +405,23 @@ async fn tell(inner: &Inner, said: Vec<(Which, TaskOutcome)>) -> Result<Vec<bool
         tries += 1;
         pause(&inner.time, &mut wait).await;
     };
-    let mut counted = Vec::with_capacity(answers.len());
-    for (answer, outcome) in answers.into_iter().zip(outcomes) {
-        let counts = answer? == Delivered::Delivered;
-        counted.push(counts);
-        if counts {
-            meters::task_ended(&outcome);
-        }
+    let mut said = Vec::with_capacity(answers.len());
+    for (answer, Word { outcome, .. }) in answers.into_iter().zip(words) {
+        said.push(match answer? {
+            Delivered::Delivered => {
+                meters::task_ended(&outcome);
+                Said::Now
+            }
+            Delivered::Duplicate => Said::Before,
+            Delivered::Buffered | Delivered::Lost | Delivered::NotFound | Delivered::Deleted | Delivered::Full => {
+                Said::Never
+            }
+        });
         match outcome {
             TaskOutcome::Retry { at, .. } => inner.board.task_due(at),
             TaskOutcome::GivenBack => inner.board.somebody_has_tasks(),
             TaskOutcome::Finished { .. } | TaskOutcome::Failed { .. } => {}
         }
     }
-    Ok(counted)
+    Ok(said)
 }

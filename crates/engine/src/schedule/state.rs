@@ -6,7 +6,7 @@ use outlast_core::id::RunId;
 use outlast_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Firing, FiringOutcome, RECENT_MAX};
+use super::{Firing, FiringOutcome, KEYS_MAX, RECENT_MAX};
 
 /// How far a schedule is, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,25 @@ pub(crate) struct State {
     pub(crate) skipped: u64,
     /// What became of the last firings, the newest last.
     pub(crate) recent: VecDeque<Firing>,
+    /// What was wanted at once under a key, the newest last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) keyed: VecDeque<Keyed>,
+}
+
+/// A run that somebody wanted at once, under a key of theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Keyed {
+    key: String,
+    wanted: Wanted,
+}
+
+/// What became of a run that somebody wanted at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    Started(RunId),
+    Waits,
+    Skipped,
 }
 
 /// Why a schedule does not fire.
@@ -58,6 +77,19 @@ impl State {
     /// What may start first of what waits. While it is paused, only what somebody asked for.
     pub(super) fn first_waiting(&self) -> Option<usize> {
         self.waiting.iter().position(|waiting| self.paused.is_none() || waiting.cause != Cause::Instant)
+    }
+
+    /// What was answered to whoever wanted a run under this key.
+    pub(crate) fn wanted(&self, key: &str) -> Option<&Wanted> {
+        self.keyed.iter().find(|keyed| keyed.key == key).map(|keyed| &keyed.wanted)
+    }
+
+    /// Notes what is answered to whoever wants a run under this key.
+    pub(crate) fn answer(&mut self, key: &str, wanted: Wanted) {
+        self.keyed.push_back(Keyed { key: key.to_owned(), wanted });
+        while self.keyed.len() > KEYS_MAX {
+            self.keyed.pop_front();
+        }
     }
 
     /// Whether something waits that may start once the previous run has ended.

@@ -10,12 +10,15 @@ use outlast_core::id::{InvalidId, QueueName, TaskName};
 use outlast_core::planted;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
 
 use super::held::Held;
-use super::{DEFAULT_QUEUE, TaskContext};
+use super::{DEFAULT_QUEUE, OfferedAttempt, TaskContext};
+use crate::client::TaskOffer;
 use crate::error::{Error, Result};
 
-type Call = dyn Fn(TaskContext, Bytes) -> BoxFuture<'static, Result<Bytes>> + Send + Sync;
+/// A handler that can be called.
+pub(super) type Call = dyn Fn(TaskContext, Bytes) -> BoxFuture<'static, Result<Bytes>> + Send + Sync;
 
 /// What does the tasks of one name. Registered with [`Outlast::handler`](crate::Outlast::handler); for one without options
 /// [`Outlast::task`](crate::Outlast::task) is shorter.
@@ -74,6 +77,22 @@ impl Handler {
     pub fn queue(mut self, queue: &str) -> Handler {
         queue.clone_into(&mut self.queue);
         self
+    }
+
+    /// The queue its tasks are taken from.
+    pub fn takes_from(&self) -> &str {
+        &self.queue
+    }
+
+    /// How many of these tasks one worker does at once; none if there is no limit of its own.
+    pub fn at_once(&self) -> Option<usize> {
+        self.concurrency
+    }
+
+    /// Prepares an attempt at a task that an engine elsewhere offered, for workers that ask over a network. Must be called inside a
+    /// Tokio runtime.
+    pub fn offered(&self, offer: &TaskOffer) -> OfferedAttempt {
+        OfferedAttempt::new(Arc::clone(&self.call), offer, Handle::current())
     }
 
     /// How many of these tasks one worker does at once; as many as it does of all otherwise.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_core::id::{Namespace, TaskId, TaskToken, WorkerId};
+use outlast_core::commit::{Receipt, TaskOutcome};
+use outlast_core::id::{DeliveryId, Namespace, RunId, TaskId, TaskToken, WorkerId};
 use outlast_core::time::{Timestamp, millis};
 use outlast_store::{ClaimedTask, Lapse, TaskHeartbeat};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ pub(crate) struct Ticket {
     pub(crate) namespace: Namespace,
     pub(crate) worker: WorkerId,
     pub(crate) task: TaskId,
+    /// The run that waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<RunId>,
     pub(crate) attempt: u32,
     fence: u64,
     /// How long the worker may be silent, and how long its handler.
@@ -39,6 +43,7 @@ impl Ticket {
             namespace: task.namespace.clone(),
             worker,
             task: task.id.clone(),
+            run: task.run.clone(),
             attempt: task.attempt,
             fence: task.token.0,
             lease_ms: whole(lease),
@@ -93,6 +98,22 @@ impl Ticket {
         }
     }
 
+    /// What this end of the attempt is recognised by when it is said again. When a failure is tried again does not matter: that
+    /// was decided the first time.
+    pub(crate) fn receipt(&self, outcome: &TaskOutcome) -> Option<Receipt> {
+        let (how, what) = match outcome {
+            TaskOutcome::Finished { result, .. } => ("finished", result),
+            TaskOutcome::Failed { error } | TaskOutcome::Retry { error, .. } => ("failed", error),
+            // Whoever gives back twice has nothing more to do in either case.
+            TaskOutcome::GivenBack => return None,
+        };
+        let Ticket { worker, task, attempt, fence, .. } = self;
+        let attempt = format!("{task}\n{worker}\n{attempt}\n{fence}\n{how}\n");
+        let digest = crate::token::digest(&(attempt + &String::from_utf8_lossy(what)));
+        let id = DeliveryId::new(format!("task-{digest}")).ok()?;
+        Some(Receipt { run: self.run.clone(), id })
+    }
+
     pub(crate) fn seal(&self, secret: &Secret) -> String {
         secret.seal(&serde_json::to_vec(self).unwrap_or_default())
     }
@@ -112,6 +133,7 @@ mod tests {
             namespace: Namespace::default_namespace(),
             worker: WorkerId::new("w").unwrap(),
             task: TaskId::new("t").unwrap(),
+            run: None,
             attempt: 1,
             fence: 1,
             lease_ms: lease,

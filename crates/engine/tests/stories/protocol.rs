@@ -65,6 +65,82 @@ fn a_worker_elsewhere_gets_all_it_needs_and_its_result_reaches_the_run() {
     });
 }
 
+/// The answer was lost, not the word: whoever says the same again is told the same.
+#[test]
+fn what_is_said_again_about_an_attempt_is_answered_as_before() {
+    Scene::play(async |scene| {
+        let (engine, run) = begun(scene, 3).await;
+        let offer = claim_one(&engine, 1).await;
+        let jammed = || Failure::new("jammed", "a stone");
+        let again = engine.fail_task(&offer.token, jammed()).await.unwrap();
+        scene.pass(seconds(1) / 10).await;
+        assert_eq!(engine.fail_task(&offer.token, jammed()).await.unwrap(), again, "when was decided the first time");
+        let other = Failure::new("jammed", "two stones");
+        assert_eq!(engine.fail_task(&offer.token, other).await.unwrap_err().code(), "task_lost");
+        assert_eq!(engine.complete_task(&offer.token, &1).await.unwrap_err().code(), "task_lost");
+        scene.pass(seconds(60)).await;
+        let second = claim_one(&engine, 2).await;
+        assert_eq!(engine.fail_task(&offer.token, jammed()).await.unwrap_err().code(), "task_lost", "it is stale");
+        engine.complete_task(&second.token, &7).await.unwrap();
+        assert_eq!(run.result::<u32>().await.unwrap(), 7);
+        engine.complete_task(&second.token, &7).await.unwrap();
+        assert_eq!(engine.complete_task(&second.token, &8).await.unwrap_err().code(), "task_lost");
+        // Also much later, when the attempt would have taken too long, and from an engine that never heard of it.
+        scene.pass(seconds(1_000)).await;
+        let elsewhere = scene.engine(milling).await;
+        elsewhere.complete_task(&second.token, &7).await.unwrap();
+        assert_eq!(elsewhere.complete_task(&second.token, &8).await.unwrap_err().code(), "task_lost");
+        assert_eq!(kinds(&engine, "a").await.iter().filter(|kind| **kind == "TASK_FINISHED").count(), 1);
+    });
+}
+
+#[test]
+fn a_failure_for_good_that_is_said_again_is_answered_as_before() {
+    Scene::play(async |scene| {
+        let (engine, run) = begun(scene, 1).await;
+        let offer = claim_one(&engine, 1).await;
+        for _ in 0..2 {
+            assert_eq!(engine.fail_task(&offer.token, Failure::new("jammed", "a stone")).await.unwrap(), None);
+        }
+        assert_eq!(run.result::<u32>().await.unwrap_err().code(), "jammed");
+        assert_eq!(engine.fail_task(&offer.token, Failure::new("jammed", "a stone")).await.unwrap(), None);
+        assert_eq!(engine.complete_task(&offer.token, &1).await.unwrap_err().code(), "task_lost");
+    });
+}
+
+/// Nothing is left of a task that no run waited for: that it is over is all that can be told.
+#[test]
+fn a_result_that_no_run_waited_for_is_lost_when_it_is_said_again() {
+    Scene::play(async |scene| {
+        let engine = scene.engine(milling).await;
+        engine.enqueue("grind", &1).id("t").await.unwrap();
+        let offer = claim_one(&engine, 1).await;
+        engine.complete_task(&offer.token, &1).await.unwrap();
+        let error = engine.complete_task(&offer.token, &1).await.unwrap_err();
+        assert_eq!(error.code(), "task_lost");
+        assert_eq!(
+            error.to_string(),
+            "this attempt at the task t is over, and nothing was changed; ask for other work"
+        );
+    });
+}
+
+/// 8 MiB of arguments at most, so that neither side must hold half a gigabyte.
+#[test]
+fn a_claim_is_given_as_much_as_fits_into_an_answer() {
+    Scene::play(async |scene| {
+        let engine = scene.engine(milling).await;
+        for task in 0..12 {
+            engine.enqueue("grind", &"x".repeat(1 << 20)).id(format!("t-{task:02}")).await.unwrap();
+        }
+        let first = engine.claim_tasks(ClaimRequest { limit: 100, ..request(1) }).await.unwrap();
+        assert_eq!(first.len(), 7, "seven and their quotes");
+        let rest = engine.claim_tasks(ClaimRequest { limit: 100, ..request(2) }).await.unwrap();
+        assert_eq!(rest.len(), 5, "what was given back is there at once");
+        assert!(rest.iter().all(|offer| offer.attempt == 1), "and did not count");
+    });
+}
+
 /// "A claim whose reply was lost is repeated under the same id."
 #[test]
 fn a_repeated_claim_gives_the_same_attempt() {

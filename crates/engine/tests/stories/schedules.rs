@@ -95,6 +95,7 @@ fn what_clients_await_can_be_spawned() {
         moves(handle.pause("lunch"));
         moves(handle.resume());
         moves(handle.trigger_now());
+        moves(handle.trigger_once("key"));
         moves(handle.backfill(BEGIN, BEGIN));
         moves(handle.remove());
         moves(handle.next_times(5));

@@ -114,6 +114,10 @@ fn every_example_is_played_by_a_test_and_fits_the_published_schema() {
     for entry in fs::read_dir(root().join("examples/flows")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        // Beside them lie the tasks and the child that the binary runs them with.
+        if !name.ends_with(".flow.yaml") {
+            continue;
+        }
         assert!(source.contains(&format!("\"{name}\"")), "{name} is played by no test");
         let json = outlast_flow::to_json(&fs::read_to_string(&path).unwrap()).unwrap();
         let problems: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

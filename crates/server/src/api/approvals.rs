@@ -20,6 +20,7 @@ pub(super) struct Which {
     /// Those that this one should decide.
     assignee: Option<String>,
     /// Looks at so many runs for a page: from 1 to 1000, 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
     /// Where the last page ended.
     cursor: Option<String>,

@@ -49,7 +49,7 @@ fn told(error: outlast::EngineError) -> ApiError {
 #[utoipa::path(
     post,
     path = "/callbacks/{namespace}/{run}/{callback}/{token}/resolve",
-    request_body = ResolveCallback,
+    request_body = Option<ResolveCallback>,
     responses((status = 200, body = Delivered))
 )]
 pub(super) async fn resolve(

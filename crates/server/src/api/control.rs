@@ -15,7 +15,7 @@ use crate::error::{ApiError, ApiResult};
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/signals/{signal}",
-    request_body = Signal,
+    request_body = Option<Signal>,
     responses((status = 200, body = Delivered))
 )]
 pub(super) async fn signal(
@@ -45,7 +45,7 @@ pub(super) fn fresh_id() -> ApiResult<String> {
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/pause",
-    request_body = Reason,
+    request_body = Option<Reason>,
     responses((status = 200, body = Delivered))
 )]
 pub(super) async fn pause(
@@ -63,7 +63,7 @@ pub(super) async fn pause(
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/resume",
-    request_body = Resume,
+    request_body = Option<Resume>,
     responses((status = 200, body = Delivered))
 )]
 pub(super) async fn resume(
@@ -91,7 +91,7 @@ pub(super) async fn resume(
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/cancel",
-    request_body = Reason,
+    request_body = Option<Reason>,
     responses((status = 200, body = Delivered))
 )]
 pub(super) async fn cancel(
@@ -106,7 +106,7 @@ pub(super) async fn cancel(
 }
 
 /// Ends a run without asking it: its cleanup does not run. Again it is refused with `signal_lost`, because it has ended.
-#[utoipa::path(post, path = "/api/v1/runs/{run}/terminate", request_body = Reason, responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/api/v1/runs/{run}/terminate", request_body = Option<Reason>, responses((status = 200, body = Done)))]
 pub(super) async fn terminate(
     caller: Caller,
     Path(run): Path<String>,

@@ -17,7 +17,7 @@ use super::convert;
 use super::runs::page_size;
 use crate::app::{App, Subscription};
 use crate::auth::Caller;
-use crate::body::{Path, Query};
+use crate::body::{Path, Query, whole};
 use crate::dto::{EventPage, StreamEnd};
 use crate::error::{ApiError, ApiResult};
 
@@ -30,10 +30,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 #[into_params(parameter_in = Query)]
 pub(super) struct Part {
     /// Which generation's; the current one otherwise.
+    #[serde(default, deserialize_with = "whole")]
     generation: Option<u64>,
     /// From this index on; from the beginning otherwise.
+    #[serde(default, deserialize_with = "whole")]
     from: Option<u64>,
     /// At most so many: from 1 to 1000, 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
 }
 

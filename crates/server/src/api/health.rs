@@ -96,7 +96,7 @@ pub(super) async fn whoami(caller: Caller) -> Answer<WhoAmI> {
 }
 
 /// Looks for runs that nothing would ever move again; repairs what their journals prove, if that is asked for.
-#[utoipa::path(post, path = "/api/v1/doctor", request_body = DoctorRequest, responses((status = 200, body = DoctorReport)))]
+#[utoipa::path(post, path = "/api/v1/doctor", request_body = Option<DoctorRequest>, responses((status = 200, body = DoctorReport)))]
 pub(super) async fn doctor(caller: Caller, Json(request): Json<DoctorRequest>) -> ApiResult<Answer<DoctorReport>> {
     let doctor = caller.engine.doctor();
     let diagnosis = if request.repair { doctor.repair().await? } else { doctor.await? };

@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use super::convert;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::body::{Path, Query, TEXT_BYTES_MAX, text};
+use crate::body::{Path, Query, TEXT_BYTES_MAX, text, whole};
 use crate::dto::{self, Done, Explained, OperationList, RunList, RunResult, RunView};
 use crate::error::{ApiError, ApiResult};
 
@@ -47,6 +47,7 @@ pub(super) struct Which {
     /// With this search attribute: `name=value`.
     attribute: Option<String>,
     /// At most so many on a page: from 1 to 1000, 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
     /// Where the last page ended.
     cursor: Option<String>,
@@ -144,10 +145,12 @@ pub(super) async fn delete(caller: Caller, Path(run): Path<String>, Query(why): 
 #[into_params(parameter_in = Query)]
 pub(super) struct Wait {
     /// If the run has not ended, waits so long for its end: at most 60000; not at all otherwise.
+    #[serde(default, deserialize_with = "whole")]
     wait_ms: Option<u64>,
 }
 
-/// What a run came to. If it has not ended, the status is 202 and says where it stands.
+/// What a run came to. If it has not ended, the status is 202 and says where it stands. A run that is parked has no end in sight:
+/// that is answered at once, however long somebody would wait, with `parked` and why as its error.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/result",

@@ -6,7 +6,7 @@ use outlast::{Engine, FiringOutcome, NewSchedule, Overlap};
 use super::control::reason;
 use super::convert;
 use crate::auth::Caller;
-use crate::body::{Json, Path, TEXT_BYTES_MAX, text};
+use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
 use crate::dto::{
     self, Backfill, Backfilled, Done, PutSchedule, Reason, ScheduleFiring, ScheduleList, ScheduleView, Triggered,
 };
@@ -114,7 +114,7 @@ pub(super) async fn remove(caller: Caller, Path(id): Path<String>) -> ApiResult<
 #[utoipa::path(
     post,
     path = "/api/v1/schedules/{schedule}/pause",
-    request_body = Reason,
+    request_body = Option<Reason>,
     responses((status = 200, body = Done))
 )]
 pub(super) async fn pause(
@@ -137,14 +137,20 @@ pub(super) async fn resume(
     Ok(Answer(Done {}))
 }
 
-/// Starts a run now, as if an instant came.
+/// Starts a run now, as if an instant came. Under the same `Idempotency-Key` once: again the answer is that of the first time.
 #[utoipa::path(post, path = "/api/v1/schedules/{schedule}/trigger", responses((status = 200, body = Triggered)))]
 pub(super) async fn trigger(
     caller: Caller,
     Path(id): Path<String>,
+    IdempotencyKey(key): IdempotencyKey,
     Json(Done {}): Json<Done>,
 ) -> ApiResult<Answer<Triggered>> {
-    let (outcome, run) = match caller.engine.schedule_handle(&id)?.trigger_now().await? {
+    let schedule = caller.engine.schedule_handle(&id)?;
+    let triggered = match &key {
+        Some(key) => schedule.trigger_once(key).await?,
+        None => schedule.trigger_now().await?,
+    };
+    let (outcome, run) = match triggered {
         outlast::Triggered::Started(run) => ("started", Some(run.id().to_string())),
         outlast::Triggered::Waits => ("waits", None),
         outlast::Triggered::Skipped => ("skipped", None),

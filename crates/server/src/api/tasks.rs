@@ -28,6 +28,7 @@ pub(super) struct Which {
     /// Those that this run queued.
     run: Option<String>,
     /// At most so many on a page: from 1 to 1000, 100 otherwise.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
     /// Where the last page ended.
     cursor: Option<String>,

@@ -67,9 +67,10 @@ fn wanted(request: ClaimTasks) -> ApiResult<ClaimRequest> {
     if request.queues.len() > MANY || request.names.len() > MANY {
         return Err(ApiError::invalid(format!("a claim has {MANY} queues and {MANY} names at most")));
     }
-    // A number that every database can keep.
-    if i64::try_from(request.id).is_err() {
-        return Err(ApiError::invalid(format!("the id of a claim is {} at most", i64::MAX)));
+    // Numbers that every database can keep, and every client can write.
+    let numbers = [Some(request.id), request.lease_ms, request.wait_ms];
+    if numbers.into_iter().flatten().any(|number| i64::try_from(number).is_err()) {
+        return Err(ApiError::invalid(format!("a claim's id and its times are {} at most", i64::MAX)));
     }
     if let Some(host) = &request.host {
         text("the host", host, 255)?;
@@ -94,6 +95,7 @@ fn offer(offer: outlast::TaskOffer) -> TaskOffer {
     let millis = |silence: Duration| u64::try_from(silence.as_millis()).unwrap_or(u64::MAX);
     TaskOffer {
         token: offer.token,
+        namespace: offer.namespace.to_string(),
         task: offer.id.to_string(),
         name: offer.name.to_string(),
         queue: offer.queue.to_string(),
@@ -115,10 +117,12 @@ pub(super) async fn heartbeat(caller: Caller, Json(request): Json<HeartbeatTask>
     let progress = request.progress.as_deref().map(|progress| serde_json::from_str(progress.get())).transpose();
     let progress: Option<serde_json::Value> = progress.map_err(|error| ApiError::invalid(error.to_string()))?;
     let beat = caller.engine.heartbeat_task(&request.token, progress.as_ref()).await?;
-    Ok(Answer(TaskBeat { until: convert::at(beat.until), cancelled: beat.cancelled }))
+    let now = convert::at(caller.engine.now());
+    Ok(Answer(TaskBeat { until: convert::at(beat.until), now, cancelled: beat.cancelled }))
 }
 
-/// The attempt succeeded. `task_lost` says that it was over before: then there is nothing more to do.
+/// The attempt succeeded. Said again it is answered as before. `task_lost` says that the attempt was over: then there is nothing
+/// more to do.
 #[utoipa::path(post, path = "/api/v1/work/complete", request_body = CompleteTask, responses((status = 200, body = Done)))]
 pub(super) async fn complete(caller: Caller, Json(request): Json<CompleteTask>) -> ApiResult<Answer<Done>> {
     let result = request.result.as_deref().map_or_else(dto::null, compact);
@@ -126,7 +130,8 @@ pub(super) async fn complete(caller: Caller, Json(request): Json<CompleteTask>) 
     Ok(Answer(Done {}))
 }
 
-/// The attempt failed. Says when the task is tried again, if it is.
+/// The attempt failed. Says when the task is tried again, if it is. Said again it is answered as before, until the next attempt
+/// begins.
 #[utoipa::path(post, path = "/api/v1/work/fail", request_body = FailTask, responses((status = 200, body = TaskFailed)))]
 pub(super) async fn fail(caller: Caller, Json(request): Json<FailTask>) -> ApiResult<Answer<TaskFailed>> {
     let again = caller.engine.fail_task(&request.token, convert::failure_of(request.error)?).await?;

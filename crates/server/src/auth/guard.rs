@@ -12,6 +12,7 @@ use outlast::Engine;
 use super::Scope;
 use crate::app::App;
 use crate::audit::Act;
+use crate::body::IdempotencyKey;
 use crate::error::{ApiError, ApiResult};
 
 /// What a route needs. Every entry of the table says it.
@@ -56,6 +57,9 @@ pub(crate) async fn guard(State((app, scope)): State<(App, Scope)>, mut request:
         Err(refused) => return refused.into_response(),
     };
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if let (false, Err(refused)) = (reads, IdempotencyKey::read(request.headers())) {
+        return refused.into_response();
+    }
     let act = (!reads).then(|| Act {
         who: Arc::clone(&caller.name),
         namespace: caller.engine.namespace().clone(),

@@ -98,3 +98,26 @@ pub struct HookReceived {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
+
+/// A question in SQL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskSql {
+    /// One statement that only reads.
+    pub query: String,
+    /// At most so many rows: from 1 to 1000, 1000 otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+}
+
+/// What a question in SQL is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SqlAnswer {
+    /// What the columns are called.
+    pub columns: Vec<String>,
+    /// The rows, each with a value for every column. Bytes are text if they are one, and `\\x…` otherwise.
+    pub rows: Vec<Vec<serde_json::Value>>,
+    /// Whether there were more, of which there was no room.
+    pub more: bool,
+}

@@ -122,7 +122,10 @@ pub struct TaskDetail {
 pub struct ClaimTasks {
     /// Who asks: a name that no other worker of the namespace has.
     pub worker: String,
-    /// Names the claim: another number for each, and the same one again if the answer was lost.
+    /// Names the claim: another number for each that this worker makes, and the same one again, with all else as it was, if the
+    /// answer was lost. From 0 to 2⁶³ − 1; a worker that begins anew under its old name begins at random, so that it is not taken
+    /// for who it was.
+    #[schema(maximum = 9_223_372_036_854_775_807_u64)]
     pub id: u64,
     /// From these queues; from `default` if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -132,7 +135,8 @@ pub struct ClaimTasks {
     /// Where it runs, for people who ask who works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// At most so many; 1 if there is none, and never more than 256.
+    /// At most so many; 1 if there is none, and never more than 256, nor more than have 8 MiB of arguments together.
+    #[schema(minimum = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// How long the worker may be silent before its tasks are given to others; half a minute if there is none.
@@ -155,6 +159,8 @@ pub struct TaskClaimed {
 pub struct TaskOffer {
     /// To be shown with everything that is said about this attempt.
     pub token: String,
+    /// The namespace it belongs to.
+    pub namespace: String,
     /// Which task.
     pub task: String,
     /// For which handler.
@@ -200,6 +206,8 @@ pub struct HeartbeatTask {
 pub struct TaskBeat {
     /// The task stays the worker's until then.
     pub until: String,
+    /// The server's time when it answered: `until` is so much later.
+    pub now: String,
     /// Nobody wants it any more: stop, and give it back.
     pub cancelled: bool,
 }

@@ -1,5 +1,6 @@
 //! A server on a database of its own, and somebody who asks it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ pub(crate) struct House {
     token: Option<String>,
     stop: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<()>>,
+    counted: AtomicU64,
 }
 
 /// What a server answered.
@@ -89,7 +91,8 @@ impl House {
             let _ = stopped.await;
         }));
         let (stop, served) = (Some(stop), Some(served));
-        House { engine, address, _folder: folder, client: client(), token: None, stop, served }
+        let counted = AtomicU64::new(0);
+        House { engine, address, _folder: folder, client: client(), token: None, stop, served, counted }
     }
 
     pub(crate) fn showing(mut self, token: &str) -> House {
@@ -149,6 +152,11 @@ impl House {
 
     pub(crate) async fn until_status(&self, run: &str, status: &str) -> Value {
         self.until(&format!("/api/v1/runs/{run}"), |view| view["summary"]["status"] == status).await
+    }
+
+    /// Another number each time.
+    pub(crate) fn count(&self) -> u64 {
+        self.counted.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Asks the server to stop.

@@ -49,6 +49,7 @@ impl Tenants {
             ("POST", "/api/v1/tasks") => json!({ "name": "never", "id": format!("more-{}", self.count) }),
             (_, "/api/v1/work/claim") => json!({ "worker": "w", "id": self.count, "names": ["nothing"] }),
             (_, "/api/v1/work/fail") => json!({ "token": "x", "error": { "code": "x", "message": "x" } }),
+            (_, "/api/v1/sql") => json!({ "query": "SELECT id FROM run" }),
             (_, path) if path.starts_with("/api/v1/work/") => json!({ "token": "x" }),
             _ => json!({}),
         };

@@ -6,10 +6,13 @@ use serde_json::json;
 
 use crate::house::House;
 
+pub(crate) fn url() -> String {
+    std::env::var("OUTLAST_TEST_POSTGRES")
+        .expect("there is no PostgreSQL: run `cargo xtask test`, or set OUTLAST_TEST_POSTGRES")
+}
+
 async fn house(schema: &str) -> House {
-    let url = std::env::var("OUTLAST_TEST_POSTGRES")
-        .expect("there is no PostgreSQL: run `cargo xtask test`, or set OUTLAST_TEST_POSTGRES");
-    let engine = Outlast::postgres(url).start().await.unwrap();
+    let engine = Outlast::postgres(url()).start().await.unwrap();
     let engine = engine.in_namespace(schema).await.unwrap();
     let options = Options { metrics: false, ..Options::default() };
     House::on(engine, options, tempfile::tempdir().unwrap()).await

@@ -42,10 +42,13 @@ async fn a_worker_that_waits_is_given_a_task_as_soon_as_there_is_one() {
         .await
         .ok();
     assert_eq!(beat["cancelled"], false);
+    assert!(beat["now"].as_str() < beat["until"].as_str(), "{beat}");
     house.post("/api/v1/work/complete", json!({ "token": offer["token"], "result": 42 })).await.ok();
     assert_eq!(house.result("a").await["output"], 42);
+    house.post("/api/v1/work/complete", json!({ "token": offer["token"], "result": 42 })).await.ok();
     let again = house.post("/api/v1/work/complete", json!({ "token": offer["token"], "result": 43 })).await;
     assert_eq!(again.refused(409), "task_lost");
+    assert!(!again.body["message"].as_str().unwrap().contains("task_lost"), "the code is not said twice: {again:?}");
     house.leave().await;
 }
 

@@ -194,7 +194,7 @@ impl Sight {
 
     /// What a worker reports about a task.
     pub(super) fn reported(&mut self, delivery: &Delivery, delivered: Delivered, stand: Stand) {
-        if let Delivery::Task { namespace, task, token, outcome } = delivery {
+        if let Delivery::Task { namespace, task, token, outcome, .. } = delivery {
             let task = (namespace, task, *token);
             self.with_tasks(stand, |tasks, findings| tasks.reported(task, (outcome, delivered), findings));
             self.clock.stays();

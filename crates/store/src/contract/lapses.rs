@@ -29,7 +29,7 @@ fn alone(text: &str) -> StandaloneTask {
 
 async fn say(s: &Scene<'_>, task: &ClaimedTask, outcome: TaskOutcome) -> Delivered {
     let ClaimedTask { namespace, id, token, .. } = task.clone();
-    s.deliver(Delivery::Task { namespace, task: id, token, outcome }).await
+    s.deliver(Delivery::Task { namespace, task: id, token, outcome, receipt: None }).await
 }
 
 /// A task that was handed out at 0, and lapses at 50.

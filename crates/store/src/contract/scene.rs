@@ -168,12 +168,24 @@ pub(super) fn finished(task: &ClaimedTask, result: &str) -> Delivery {
 }
 
 pub(super) fn outcome(task: &ClaimedTask, outcome: TaskOutcome) -> Delivery {
-    Delivery::Task { namespace: task.namespace.clone(), task: task.id.clone(), token: task.token, outcome }
+    Delivery::Task {
+        namespace: task.namespace.clone(),
+        task: task.id.clone(),
+        token: task.token,
+        outcome,
+        receipt: None,
+    }
 }
 
 pub(super) fn result_of(task: &str, token: u64, result: &str) -> Delivery {
     let outcome = TaskOutcome::Finished { result: bytes(result), log: None };
-    Delivery::Task { namespace: namespace("default"), task: task_id(task), token: TaskToken(token), outcome }
+    Delivery::Task {
+        namespace: namespace("default"),
+        task: task_id(task),
+        token: TaskToken(token),
+        outcome,
+        receipt: None,
+    }
 }
 
 pub(super) fn new_task(text: &str, operation: Option<&str>) -> NewTask {

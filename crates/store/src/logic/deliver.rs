@@ -40,7 +40,10 @@ pub(crate) fn deliver(
             let request = Request { control: *request, id, meta, child_of };
             control(rows, run, &request)
         }
-        Delivery::Task { namespace, task: id, token, outcome } => task::finish(rows, namespace, id, *token, outcome),
+        Delivery::Task { namespace, task: id, token, outcome, receipt } => {
+            let end = task::End { namespace, id, token: *token, outcome, receipt: receipt.as_ref() };
+            task::finish(rows, &end)
+        }
     }
 }
 

@@ -10,8 +10,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use outlast_core::commit::{InboxKind, NewTask, StandaloneTask, TaskOutcome};
-use outlast_core::id::{Namespace, RunKey, TaskId, TaskToken};
+use outlast_core::commit::{InboxKind, NewTask, Receipt, StandaloneTask, TaskOutcome};
+use outlast_core::id::{DeliveryId, Namespace, RunKey, TaskId, TaskToken};
 use outlast_core::limits::{CLAIM_BATCH_MAX, Limits};
 use outlast_core::planted;
 use outlast_core::time::Timestamp;
@@ -255,22 +255,30 @@ pub(crate) fn heartbeat(
     Ok(TaskExtended { until, cancelled })
 }
 
+/// The end of an attempt.
+pub(crate) struct End<'a> {
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) id: &'a TaskId,
+    pub(crate) token: TaskToken,
+    pub(crate) outcome: &'a TaskOutcome,
+    pub(crate) receipt: Option<&'a Receipt>,
+}
+
 /// The end of an attempt: the task's row, the run's inbox item and its wake are one write. A stale token changes
 /// nothing. Whether the run waits for it is not asked.
-pub(crate) fn finish(
-    rows: &mut dyn Rows,
-    namespace: &Namespace,
-    id: &TaskId,
-    token: TaskToken,
-    outcome: &TaskOutcome,
-) -> Result<Delivered, Halt<StoreError>> {
-    let Some(task) = rows.task(namespace, id)? else { return Ok(Delivered::NotFound) };
+pub(crate) fn finish(rows: &mut dyn Rows, end: &End<'_>) -> Result<Delivered, Halt<StoreError>> {
+    let &End { namespace, id, token, outcome, receipt } = end;
+    let Some(task) = rows.task(namespace, id)? else {
+        return Ok(if is_known(rows, end)? { Delivered::Duplicate } else { Delivered::NotFound });
+    };
     let stale = task.state == TaskState::Claimed && planted!("stale-task-token-accepted");
     if !task.is_held_under(token, rows.now()) && !stale {
-        return Ok(Delivered::Lost);
+        let again = (receipt.is_some() && left_so(&task, token, outcome)) || is_known(rows, end)?;
+        return Ok(if again { Delivered::Duplicate } else { Delivered::Lost });
     }
     if task.cancelled {
         rows.remove_task(namespace, id)?;
+        keep_receipt(rows, end)?;
         return Ok(Delivered::Delivered);
     }
     let idle = || {
@@ -281,11 +289,13 @@ pub(crate) fn finish(
         TaskOutcome::Finished { result, log } => {
             rows.remove_task(namespace, id)?;
             tell(rows, &task, InboxKind::TaskFinished, result, log)?;
+            keep_receipt(rows, end)?;
         }
         TaskOutcome::Failed { error } => {
             let died_at = Some(rows.now());
             rows.put_task(&TaskRow { state: TaskState::Dead, note: Some(error.clone()), died_at, ..idle() })?;
             tell(rows, &task, InboxKind::TaskFailed, error, &None)?;
+            keep_receipt(rows, end)?;
         }
         TaskOutcome::Retry { at, error } => {
             let (now, note) = (rows.now(), Some(error.clone()));
@@ -301,6 +311,41 @@ pub(crate) fn finish(
         }
     }
     Ok(Delivered::Delivered)
+}
+
+/// Whether the task stands as this end would have left it, and nobody had it since: then it was said before.
+fn left_so(task: &TaskRow, token: TaskToken, outcome: &TaskOutcome) -> bool {
+    let says = |error: &Bytes| task.token == token && task.worker.is_none() && task.note.as_ref() == Some(error);
+    match (task.state, outcome) {
+        (TaskState::Dead, TaskOutcome::Failed { error }) => says(error),
+        // When it is tried again was decided the first time.
+        (TaskState::Delayed | TaskState::Ready, TaskOutcome::Retry { error, .. }) => says(error),
+        (TaskState::Ready | TaskState::Claimed | TaskState::Dead | TaskState::Delayed, _) => false,
+    }
+}
+
+/// Whether the run has the receipt of this end.
+fn is_known(rows: &mut dyn Rows, end: &End<'_>) -> Result<bool, Halt<StoreError>> {
+    Ok(match keeper(rows, end)? {
+        Some((run, id)) => rows.was_delivered(&run, id)?,
+        None => false,
+    })
+}
+
+fn keep_receipt(rows: &mut dyn Rows, end: &End<'_>) -> Result<(), Halt<StoreError>> {
+    if let Some((run, id)) = keeper(rows, end)?
+        && !rows.was_delivered(&run, id)?
+    {
+        rows.remember_delivery(&run, id)?;
+    }
+    Ok(())
+}
+
+/// The run that keeps the receipt, if there is one, also after it has ended.
+fn keeper<'a>(rows: &mut dyn Rows, end: &End<'a>) -> Result<Option<(RunRow, &'a DeliveryId)>, Halt<StoreError>> {
+    let Some(Receipt { run: Some(run), id }) = end.receipt else { return Ok(None) };
+    let run = rows.run(&RunKey::new(end.namespace.clone(), run.clone()))?;
+    Ok(run.filter(|run| run.deleted_at.is_none()).map(|run| (run, id)))
 }
 
 fn tell(

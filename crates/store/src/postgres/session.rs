@@ -108,8 +108,12 @@ pub(super) fn settings(options: &PostgresOptions) -> String {
 
 /// Until the end of a transaction, or until [`local_for_us`]: plans and names as an author knows them.
 pub(super) fn local_for_authors() -> String {
-    let planning: String = PLANNING.iter().map(|(name, _)| format!("SET LOCAL {name} TO DEFAULT; ")).collect();
-    planning + "SET LOCAL search_path TO DEFAULT"
+    plans_of_others() + "SET LOCAL search_path TO DEFAULT"
+}
+
+/// Until the end of a transaction: plans as the server makes them for everybody.
+pub(super) fn plans_of_others() -> String {
+    PLANNING.iter().map(|(name, _)| format!("SET LOCAL {name} TO DEFAULT; ")).collect()
 }
 
 /// Until the end of a transaction: plans and names as our statements need them, whatever an author's have changed. An

@@ -1,7 +1,7 @@
 //! Everything that changes rows by name: what it needs, and which piece of shared logic does it.
 
 use bytes::Bytes;
-use outlast_core::commit::{Commit, Delivery, NewRun, Signal, StandaloneTask, TaskOutcome};
+use outlast_core::commit::{Commit, Delivery, NewRun, Receipt, Signal, StandaloneTask, TaskOutcome};
 use outlast_core::id::{Namespace, Revision, RunKey, TaskId, TxnId};
 use outlast_core::limits::Limits;
 use outlast_core::time::Timestamp;
@@ -145,7 +145,12 @@ impl Work for Delivery {
             Delivery::Heartbeat { run, key, .. } => drop(needs.run(run).waits.insert(key.clone())),
             Delivery::Child { run, .. } => drop(needs.run(run)),
             Delivery::Control { run, id, .. } => drop(needs.run(run).delivered.insert(id.clone())),
-            Delivery::Task { namespace, task, .. } => drop(needs.tasks.insert((namespace.clone(), task.clone()))),
+            Delivery::Task { namespace, task, receipt, .. } => {
+                needs.tasks.insert((namespace.clone(), task.clone()));
+                if let Some(Receipt { run: Some(run), id }) = receipt {
+                    needs.run(&RunKey::new(namespace.clone(), run.clone())).delivered.insert(id.clone());
+                }
+            }
         }
     }
 

@@ -113,7 +113,7 @@ async fn report(port: &Port, task: &ClaimedTask, outcome: TaskOutcome) -> Result
 }
 
 fn result_of(task: &ClaimedTask, token: TaskToken, outcome: TaskOutcome) -> Delivery {
-    Delivery::Task { namespace: task.namespace.clone(), task: task.id.clone(), token, outcome }
+    Delivery::Task { namespace: task.namespace.clone(), task: task.id.clone(), token, outcome, receipt: None }
 }
 
 /// Invariant 7: the worker that had the task before may report what it wants; nothing changes.

@@ -311,7 +311,7 @@ impl Memo {
                     _ => TaskOutcome::Retry { at: at(self.clock, *delay), error: bytes(0) },
                 };
                 let (namespace, task, token) = self.token(*ns, *task, *token);
-                Delivery::Task { namespace, task, token, outcome }
+                Delivery::Task { namespace, task, token, outcome, receipt: None }
             }
         }
     }

@@ -10,7 +10,8 @@ use super::super::{EngineError, RunHandle, encode};
 use super::{TRIES_MAX, busy};
 use crate::driver::{AGAIN_FIRST, pause};
 use crate::engine::Engine;
-use crate::schedule::{Cause, Firing, Overlap, Pause, Plan, State, Utc, Waiting, is_running, new_run};
+use crate::schedule::{Cause, Firing, Overlap, Pause, Plan, State, Utc, Waiting, Wanted, is_running, new_run};
+use crate::token::digest;
 
 /// The most instants that can be asked for.
 const TIMES_MAX: usize = 1_000;
@@ -171,29 +172,47 @@ impl ScheduleHandle {
     /// Starts a run now, as if an instant came: what becomes of it while another runs is what the schedule says. Its id ends
     /// with `-manual`.
     pub async fn trigger_now(&self) -> Result<Triggered, EngineError> {
+        self.trigger(None).await
+    }
+
+    /// As [`ScheduleHandle::trigger_now`], once for a key: under the same one again nothing happens, and the answer is that of the
+    /// first time. The last 64 keys of a schedule are remembered.
+    pub async fn trigger_once(&self, key: &str) -> Result<Triggered, EngineError> {
+        // However long a key is, what is remembered of it is short.
+        self.trigger(Some(&digest(key))).await
+    }
+
+    async fn trigger(&self, key: Option<&str>) -> Result<Triggered, EngineError> {
         let mut at = None;
-        let mut started = None;
-        let mut waits = false;
+        let mut answer = Wanted::Skipped;
         self.change(|plan, state, Moment { now, running }| {
+            if let Some(known) = key.and_then(|key| state.wanted(key)) {
+                answer = known.clone();
+                return Ok(None);
+            }
             // The same one at every try, so that one whose reply was lost is not made twice.
             let at = *at.get_or_insert(now);
             let waiting = Waiting { at, cause: Cause::Trigger };
             let run = plan.run_of(&waiting);
-            waits = state.waiting.contains(&waiting);
+            let waits = state.waiting.contains(&waiting);
             if waits || state.previous.as_ref() == Some(&run) {
-                started = (!waits).then_some(run);
+                answer = if waits { Wanted::Waits } else { Wanted::Started(run) };
                 return Ok(None);
             }
             let write = plan.trigger(state, at, running);
-            waits = state.waiting.contains(&waiting);
-            started = write.start.clone();
+            answer = match &write.start {
+                Some(run) => Wanted::Started(run.clone()),
+                None if state.waiting.contains(&waiting) => Wanted::Waits,
+                None => Wanted::Skipped,
+            };
+            key.into_iter().for_each(|key| state.answer(key, answer.clone()));
             Ok(Some(write.start))
         })
         .await?;
-        Ok(match started {
-            Some(run) => Triggered::Started(RunHandle::new(&self.engine, self.run_key(&run))),
-            None if waits => Triggered::Waits,
-            None => Triggered::Skipped,
+        Ok(match answer {
+            Wanted::Started(run) => Triggered::Started(RunHandle::new(&self.engine, self.run_key(&run))),
+            Wanted::Waits => Triggered::Waits,
+            Wanted::Skipped => Triggered::Skipped,
         })
     }
 

@@ -95,6 +95,30 @@ fn trigger_starts_a_run_at_once_as_the_policy_allows() {
     });
 }
 
+/// Whoever did not hear the answer asks again under the same key.
+#[test]
+fn trigger_under_a_key_happens_once_and_is_answered_as_before() {
+    tell(register, async |world: &World, engine| {
+        every_minute(&engine, 90).overlap(Overlap::Skip).put().await.unwrap();
+        world.sleep(seconds(7)).await;
+        let Triggered::Started(run) = handle(&engine).trigger_once("k").await.unwrap() else { panic!() };
+        world.sleep(seconds(1)).await;
+        assert!(matches!(handle(&engine).trigger_once("l").await.unwrap(), Triggered::Skipped));
+        let first = run.id().clone();
+        run.result::<()>().await.unwrap();
+        // There would be room for another one now, and later.
+        for _ in 0..3 {
+            let Triggered::Started(again) = handle(&engine).trigger_once("k").await.unwrap() else { panic!() };
+            assert_eq!(*again.id(), first);
+            assert!(matches!(handle(&engine).trigger_once("l").await.unwrap(), Triggered::Skipped), "as it was told");
+            every_minute(&engine, 90).overlap(Overlap::Skip).paused().put().await.unwrap();
+        }
+        let view = handle(&engine).describe().await.unwrap();
+        assert_eq!((view.started, runs(&engine).await.len()), (1, 1));
+        assert!(matches!(handle(&engine).trigger_once("m").await.unwrap(), Triggered::Started(_)));
+    });
+}
+
 #[test]
 fn trigger_works_while_the_schedule_is_paused() {
     tell(register, async |world: &World, engine| {

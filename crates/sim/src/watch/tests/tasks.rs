@@ -64,7 +64,7 @@ impl Scene {
 
     fn report(&mut self, token: u64, outcome: TaskOutcome, delivered: Delivered) {
         let namespace = Namespace::default_namespace();
-        let report = Delivery::Task { namespace, task: task(), token: TaskToken(token), outcome };
+        let report = Delivery::Task { namespace, task: task(), token: TaskToken(token), outcome, receipt: None };
         self.0.delivered(&report, delivered, ALONE);
     }
 
