@@ -28,6 +28,32 @@ test('a script shows its line, and goes on before your eyes', async () => {
   await page.getByRole('group', { name: 'Output' }).getByText('"done"').waitFor()
 })
 
+test('a script shows what its variables held, at any event', async () => {
+  await site.start('order', 'past-1', { id: 7 })
+  await site.ask('POST', '/api/v1/runs/past-1/signals/event', { payload: 'ship' })
+  await until(async () => assert.equal((await site.ask('GET', '/api/v1/runs/past-1/events')).events.length, 5))
+  const page = await site.open('/runs/past-1?tab=source')
+  const variables = page.getByRole('region', { name: 'Variables of order' })
+  const state = variables.getByRole('group', { name: 'state' })
+  await state.getByText('"ship"').waitFor()
+  await page.getByText('After 5 of 5 events (now)').waitFor()
+  const slider = page.getByLabel('After how many events')
+  await slider.fill('1')
+  await page.getByText('After 1 of 5 events').waitFor()
+  await state.getByText('"new"').waitFor()
+  await page.getByText('The run is at line 4').waitFor()
+  // Between the signal and the task's end it waits in another line.
+  await slider.fill('3')
+  await page.getByText('The run is at line 5').waitFor()
+  await variables.getByRole('group', { name: 'event', exact: true }).getByText('"ship"').waitFor()
+  await slider.focus()
+  await page.keyboard.press('Home')
+  await page.getByText('After 0 of 5 events').waitFor()
+  await page.getByRole('button', { name: 'Back to now' }).click()
+  await site.ask('POST', '/api/v1/runs/past-1/signals/event', { payload: 'done' })
+  await page.getByText('The script had come to its end.').waitFor()
+})
+
 test('a flow shows its graph with marks', async () => {
   await site.start('expense', 'flow-1', { amount: 500, who: 'ann' })
   await site.stands('flow-1', 'waiting')

@@ -21,6 +21,8 @@ mod schedule;
 mod start;
 mod tasks;
 mod tell;
+#[cfg(feature = "script")]
+mod trace;
 mod watch;
 mod workers;
 
@@ -44,6 +46,8 @@ pub use schedule::{NewSchedule, ScheduleHandle, ScheduleView, Triggered};
 pub use start::Start;
 pub use tasks::Tasks;
 pub use tell::{Decide, Resume, Tell};
+#[cfg(feature = "script")]
+pub use trace::LookBack;
 pub use watch::Watched;
 pub use workers::WorkerInfo;
 

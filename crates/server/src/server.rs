@@ -111,7 +111,7 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let metrics = self.options.metrics.then(metrics::handle).flatten();
         let Options { access, hooks, .. } = self.options.clone();
-        let app = App::new(self.engine, access, audit, hooks, metrics);
+        let app = App::new(self.engine, access, audit, hooks, metrics, self.options.tls.is_some());
         Ok(Bound { listener, address, router: router(&app), app, options: self.options })
     }
 }

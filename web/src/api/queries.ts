@@ -1,11 +1,12 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { answered, api } from './client'
 import { readMetrics } from './metrics'
-import { rests } from './types'
+import { hasEnded, rests } from './types'
 
 /** How often what moves is asked for again, while the page is looked at. */
 const LIVE_MS = 2_000
 const CALM_MS = 5_000
+const SELDOM_MS = 15_000
 
 export const RUNS_PAGE = 100
 
@@ -29,14 +30,6 @@ export const whoami = queryOptions({
 export const runsPage = (filter: RunFilter, cursor?: string) =>
   answered(api.GET('/api/v1/runs', { params: { query: { ...filter, cursor, limit: RUNS_PAGE } } }))
 
-export const runsHead = (filter: RunFilter) =>
-  queryOptions({
-    queryKey: ['runs', 'head', filter],
-    queryFn: () => runsPage(filter),
-    refetchInterval: LIVE_MS,
-    placeholderData: keepPreviousData,
-  })
-
 export const runs = (filter: RunFilter, limit: number) =>
   queryOptions({
     queryKey: ['runs', 'some', filter, limit],
@@ -45,19 +38,25 @@ export const runs = (filter: RunFilter, limit: number) =>
     placeholderData: keepPreviousData,
   })
 
+/** How often a run is asked for that its stream tells of while it moves. */
+function seldom(status: string | undefined) {
+  if (status === undefined || hasEnded(status)) return false
+  return rests(status) ? LIVE_MS : SELDOM_MS
+}
+
 export const runView = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'view'],
     queryFn: () => answered(api.GET('/api/v1/runs/{run}', { params: { path: { run } } })),
     // The stream tells of changes; this finds those that are in no journal, such as a pause that was taken back.
-    refetchInterval: (query) => (query.state.data && rests(query.state.data.summary.status) ? CALM_MS : LIVE_MS),
+    refetchInterval: (query) => seldom(query.state.data?.summary.status),
   })
 
 export const runExplain = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'explain'],
     queryFn: () => answered(api.GET('/api/v1/runs/{run}/explain', { params: { path: { run } } })),
-    refetchInterval: (query) => (query.state.data && rests(query.state.data.status) ? CALM_MS : LIVE_MS),
+    refetchInterval: (query) => seldom(query.state.data?.status),
   })
 
 export const runResult = (run: string) =>
@@ -98,6 +97,15 @@ export const workflowText = (name: string, version: string) =>
       answered(
         api.GET('/api/v1/workflows/{workflow}/versions/{version}', { params: { path: { workflow: name, version } } }),
       ),
+    staleTime: Infinity,
+    retry: false,
+  })
+
+export const runTrace = (run: string, at: number) =>
+  queryOptions({
+    queryKey: ['run-trace', run, at],
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}/trace', { params: { path: { run }, query: { at } } })),
+    placeholderData: keepPreviousData,
     staleTime: Infinity,
     retry: false,
   })

@@ -16,6 +16,7 @@ import { useJournal } from './useJournal'
 
 // Large, and not for everybody.
 const Source = lazy(() => import('./Source').then(({ Source }) => ({ default: Source })))
+const ScriptTab = lazy(() => import('./ScriptTab').then(({ ScriptTab }) => ({ default: ScriptTab })))
 const Graph = lazy(() => import('./Graph').then(({ Graph }) => ({ default: Graph })))
 
 export function RunPage() {
@@ -70,13 +71,12 @@ export function RunPage() {
   )
   if (text?.text) {
     const body = text.text
-    const locations = marks.flatMap(({ location }) => location ?? [])
     tabs.push({
       id: 'source',
       title: 'Source',
       body: () => (
         <Suspense fallback={<Loading />}>
-          <Source text={body} language={style === 'flow' ? 'yaml' : 'script'} locations={locations} />
+          {style === 'flow' ? <Source text={body} language="yaml" lines={[]} /> : <ScriptTab run={run} text={body} events={journal.events} />}
         </Suspense>
       ),
     })

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { journalPage } from '../api/queries'
-import { watch } from '../api/stream'
+import { AGAIN_MS, pause, untilHidden, watch, whenVisible } from '../api/stream'
 import type { RunEvent } from '../api/types'
 
 export interface Journal {
@@ -15,7 +15,6 @@ export interface Journal {
 
 const EMPTY: Journal = { generation: 0, events: [], told: [], state: 'loading' }
 const TOLD_MAX = 500
-const AGAIN_MS = 1_500
 
 /**
  * A run's journal: pages of what there is, then what comes. `awake` changes when a run that rested goes on, and the stream
@@ -51,10 +50,12 @@ class Reader {
 
   async read() {
     while (!this.signal.aborted) {
+      await whenVisible(this.signal)
+      const watched = untilHidden(this.signal)
       try {
         await this.pages()
         this.publish('live')
-        const over = await watch({ run: this.run, after: this.last(), onEvent: this.take, signal: this.signal })
+        const over = await watch({ run: this.run, after: this.last(), onEvent: this.take, signal: watched })
         if (over === 'end') {
           this.publish('rests')
           this.changed()
@@ -64,8 +65,9 @@ class Reader {
         // Whatever went wrong, what is here stays, and the rest is asked for again.
       }
       if (this.signal.aborted) return
+      if (watched.aborted) continue
       this.publish('lost')
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+      await pause(AGAIN_MS)
     }
   }
 

@@ -2,6 +2,7 @@
 
 mod explain;
 mod start;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use outlast::{EngineError, RunHandle};
+use outlast::{EngineError, List, RunHandle};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -21,6 +22,7 @@ use crate::dto::{self, Done, Explained, OperationList, RunList, RunResult, RunVi
 use crate::error::{ApiError, ApiResult};
 
 pub(super) use start::*;
+pub(super) use trace::*;
 
 /// How long a request may wait for something to happen.
 pub(super) const WAIT_MS_MAX: u64 = 60_000;
@@ -49,7 +51,7 @@ pub(super) struct Which {
     /// At most so many on a page: from 1 to 1000, 100 otherwise.
     limit: Option<u16>,
     /// Where the last page ended.
-    cursor: Option<String>,
+    pub(super) cursor: Option<String>,
 }
 
 /// How many a page has.
@@ -63,36 +65,43 @@ pub(super) fn page_size(limit: Option<u16>) -> ApiResult<usize> {
 /// Finds runs, the newest first.
 #[utoipa::path(get, path = "/api/v1/runs", params(Which), responses((status = 200, body = RunList)))]
 pub(super) async fn list(caller: Caller, Query(which): Query<Which>) -> ApiResult<Answer<RunList>> {
-    let mut list = caller.engine.list().page_size(page_size(which.limit)?);
-    for status in which.status.iter().flat_map(|all| all.split(',')) {
-        list = list.status(convert::status_of(status)?);
-    }
-    if let Some(workflow) = &which.workflow {
-        list = list.workflow(workflow);
-    }
-    if let Some(version) = &which.version {
-        list = list.version(version);
-    }
-    if let Some(prefix) = &which.prefix {
-        list = list.id_prefix(text("a prefix", prefix, 255)?);
-    }
-    if let Some(from) = &which.created_from {
-        list = list.created_from(convert::instant_of("`created_from`", from)?);
-    }
-    if let Some(until) = &which.created_until {
-        list = list.created_until(convert::instant_of("`created_until`", until)?);
-    }
-    if let Some(parent) = &which.parent {
-        list = list.parent(parent);
-    }
-    if let Some(attribute) = &which.attribute {
-        let parts = text("an attribute", attribute, TEXT_BYTES_MAX)?.split_once('=');
-        let (name, value) = parts.ok_or_else(|| ApiError::invalid("an attribute is looked for as `name=value`"))?;
-        list = list.attribute(name, value);
-    }
-    let page = list.after(convert::cursor_of(which.cursor.as_deref())?).await?;
+    let page = which.ask(&caller)?.await?;
     let runs = page.runs.iter().map(convert::summary).collect();
     Ok(Answer(RunList { runs, next: convert::cursor(page.next) }))
+}
+
+impl Which {
+    /// The question as the engine takes it.
+    pub(super) fn ask<'c>(&self, caller: &'c Caller) -> ApiResult<List<'c>> {
+        let mut list = caller.engine.list().page_size(page_size(self.limit)?);
+        for status in self.status.iter().flat_map(|all| all.split(',')) {
+            list = list.status(convert::status_of(status)?);
+        }
+        if let Some(workflow) = &self.workflow {
+            list = list.workflow(workflow);
+        }
+        if let Some(version) = &self.version {
+            list = list.version(version);
+        }
+        if let Some(prefix) = &self.prefix {
+            list = list.id_prefix(text("a prefix", prefix, 255)?);
+        }
+        if let Some(from) = &self.created_from {
+            list = list.created_from(convert::instant_of("`created_from`", from)?);
+        }
+        if let Some(until) = &self.created_until {
+            list = list.created_until(convert::instant_of("`created_until`", until)?);
+        }
+        if let Some(parent) = &self.parent {
+            list = list.parent(parent);
+        }
+        if let Some(attribute) = &self.attribute {
+            let parts = text("an attribute", attribute, TEXT_BYTES_MAX)?.split_once('=');
+            let (name, value) = parts.ok_or_else(|| ApiError::invalid("an attribute is looked for as `name=value`"))?;
+            list = list.attribute(name, value);
+        }
+        Ok(list.after(convert::cursor_of(self.cursor.as_deref())?))
+    }
 }
 
 /// What is recorded of a run's last generation, to be replayed elsewhere.
@@ -102,9 +111,18 @@ pub(super) async fn export(caller: Caller, Path(run): Path<String>) -> ApiResult
 }
 
 /// Where a run of a flow stands: its node, the outputs so far, and the containers it is in.
-#[utoipa::path(get, path = "/api/v1/runs/{run}/position", responses((status = 200, body = serde_json::Value)))]
-pub(super) async fn position(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<outlast::Position>> {
-    Ok(Answer(caller.engine.run(&run)?.position().await?))
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}/position",
+    params(When),
+    responses((status = 200, body = serde_json::Value))
+)]
+pub(super) async fn position(
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(when): Query<When>,
+) -> ApiResult<Answer<outlast::Position>> {
+    Ok(Answer(caller.engine.run(&run)?.position_at(when.events()).await?))
 }
 
 /// A run, with everything it waits for.

@@ -1,6 +1,7 @@
 //! What stands before every route that needs somebody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
@@ -9,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use outlast::Engine;
 
-use super::Scope;
+use super::{Scope, session};
 use crate::app::App;
 use crate::audit::Act;
 use crate::error::{ApiError, ApiResult};
@@ -38,6 +39,8 @@ pub(crate) struct Caller {
     pub(crate) engine: Engine,
     pub(crate) name: Arc<str>,
     pub(crate) scopes: Arc<[Scope]>,
+    /// Whether a cookie says who it is, and not a header.
+    pub(crate) has_session: bool,
 }
 
 impl FromRequestParts<App> for Caller {
@@ -51,12 +54,11 @@ impl FromRequestParts<App> for Caller {
 
 /// Lets those through who may.
 pub(crate) async fn guard(State((app, scope)): State<(App, Scope)>, mut request: Request, next: Next) -> Response {
-    let caller = match admit(&app, scope, request.headers()).await {
+    let caller = match admit(&app, scope, request.method(), request.headers()).await {
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(),
     };
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let act = (!reads).then(|| Act {
+    let act = (!reads(request.method())).then(|| Act {
         who: Arc::clone(&caller.name),
         namespace: caller.engine.namespace().clone(),
         action: format!("{} {}", request.method(), matched(&request)),
@@ -75,26 +77,49 @@ fn matched(request: &Request) -> &str {
     request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str)
 }
 
-async fn admit(app: &App, scope: Scope, headers: &HeaderMap) -> ApiResult<Caller> {
-    match app.access().needed() {
-        None => {
-            from_here(headers)?;
-            let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
-            Ok(Caller { engine: app.engine().clone(), name, scopes })
-        }
-        Some(tokens) => {
-            let shown = bearer(headers).ok_or_else(unknown)?;
-            let known = tokens.find(shown, app.engine().now()).ok_or_else(unknown)?;
-            let token = &known.token;
-            if !token.scopes.iter().any(|own| own.covers(scope)) {
-                let message = format!("the token {:?} has no scope `{scope}`", token.name);
-                let hint = format!("use a token with the scope `{scope}` or `admin`");
-                return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint));
-            }
-            let engine = app.engine_of(&token.namespace).await?;
-            Ok(Caller { engine, name: token.name.as_str().into(), scopes: token.scopes.as_slice().into() })
-        }
+async fn admit(app: &App, scope: Scope, method: &Method, headers: &HeaderMap) -> ApiResult<Caller> {
+    // Whoever shows a token is who that says, whatever cookies their browser has.
+    let (shown, has_session) = match headers.contains_key(header::AUTHORIZATION) {
+        true => (bearer(headers), false),
+        false => (session::token(headers), true),
+    };
+    if app.access().needed().is_none() {
+        from_here(headers)?;
+        let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
+        return Ok(Caller { engine: app.engine().clone(), name, scopes, has_session: false });
     }
+    let found = whose(app, shown.unwrap_or_default(), scope).await?;
+    let (caller, _) = found.ok_or_else(unknown)?;
+    // A browser sends its cookies whoever has it ask: what changes something must come from our own page.
+    if has_session && !reads(method) && !session::from_own_page(headers) {
+        return Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "foreign_origin",
+            "a session changes nothing for pages of other origins",
+            "open the server's own page; a proxy before it must pass the header `Host` on; programs show a token",
+        ));
+    }
+    Ok(Caller { has_session, ..caller })
+}
+
+/// Who has a token, for what needs this scope, and how long it is good for; nobody if this server asks for none.
+pub(crate) async fn whose(app: &App, shown: &str, scope: Scope) -> ApiResult<Option<(Caller, Duration)>> {
+    let Some(tokens) = app.access().needed() else { return Ok(None) };
+    let now = app.engine().now();
+    let known = tokens.find(shown, now).ok_or_else(unknown)?;
+    let token = &known.token;
+    if !token.scopes.iter().any(|own| own.covers(scope)) {
+        let message = format!("the token {:?} has no scope `{scope}`", token.name);
+        let hint = format!("use a token with the scope `{scope}` or `admin`");
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint));
+    }
+    let engine = app.engine_of(&token.namespace).await?;
+    let (name, scopes) = (token.name.as_str().into(), token.scopes.as_slice().into());
+    Ok(Some((Caller { engine, name, scopes, has_session: false }, known.expires.since(now))))
+}
+
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
