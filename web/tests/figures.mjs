@@ -119,7 +119,8 @@ async function eventToPixel() {
   const page = await site.open('/runs/quick-1?tab=journal')
   await page.getByText('Live', { exact: true }).waitFor()
   const inRun = []
-  for (let turn = 0; turn < 20; turn += 1) {
+  // No more than are in sight.
+  for (let turn = 0; turn < 12; turn += 1) {
     const shown = drawn(page, '.journal-row', `${turn * 2 + 1}SIGNAL_RESOLVED`)
     await site.ask('POST', '/api/v1/runs/quick-1/signals/event', { payload: `turn ${turn}` })
     const instant = await shown

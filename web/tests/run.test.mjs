@@ -65,6 +65,19 @@ test('a flow shows its graph with marks', async () => {
   await page.locator('.card-waiting').filter({ hasText: 'pay' }).waitFor()
 })
 
+test('a branch that is not taken says so at once, and a container which item it is at', async () => {
+  await site.start('choice', 'choice-1', 5)
+  await site.stands('choice-1', 'waiting')
+  const page = await site.open('/runs/choice-1?tab=graph')
+  await page.locator('.card-waiting').filter({ hasText: 'clerk' }).last().waitFor()
+  await page.locator('.card-none').filter({ hasText: 'boss' }).getByText('not taken').waitFor()
+  await page.locator('.card-none').filter({ hasText: 'turn' }).last().getByText('not yet').waitFor()
+  await site.ask('POST', '/api/v1/runs/choice-1/signals/clerk', { payload: 1 })
+  await page.locator('.card-waiting').getByText('item 1 of 5').waitFor()
+  await site.ask('POST', '/api/v1/runs/choice-1/signals/turn', { payload: 1 })
+  await page.locator('.card-waiting').getByText('item 2 of 5').waitFor()
+})
+
 test('the journal can be searched, read and downloaded', async () => {
   await site.start('fails', 'broken-1', { why: 'needle' })
   await site.stands('broken-1', 'failed')

@@ -55,6 +55,22 @@ nodes:
   - { id: pay, type: wait, signal: paid }
 result: "\${input.amount}"
 `,
+  'choice.flow.yaml': `flow: choice
+nodes:
+  - id: large
+    type: if
+    condition: "\${input > 100}"
+    then:
+      - { id: boss, type: wait, signal: boss }
+    else:
+      - { id: clerk, type: wait, signal: clerk }
+  - id: pages
+    type: foreach
+    items: "\${[1, 2, 3, 4, 5]}"
+    as: page
+    body:
+      - { id: turn, type: wait, signal: turn }
+`,
   'outlast.toml': `[tasks.work]
 command = ["cat"]
 [tasks.break]

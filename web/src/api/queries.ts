@@ -9,6 +9,9 @@ const CALM_MS = 5_000
 const SELDOM_MS = 15_000
 
 export const RUNS_PAGE = 100
+export const JOURNAL_PAGE = 1_000
+/** Open operations of which a run page is told why they are open. */
+const EXPLAINED_MAX = 300
 
 export interface RunFilter {
   status?: string
@@ -47,7 +50,7 @@ function seldom(status: string | undefined) {
 export const runView = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'view'],
-    queryFn: () => answered(api.GET('/api/v1/runs/{run}', { params: { path: { run } } })),
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}', { params: { path: { run }, query: { brief: true } } })),
     // The stream tells of changes; this finds those that are in no journal, such as a pause that was taken back.
     refetchInterval: (query) => seldom(query.state.data?.summary.status),
   })
@@ -55,7 +58,7 @@ export const runView = (run: string) =>
 export const runExplain = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'explain'],
-    queryFn: () => answered(api.GET('/api/v1/runs/{run}/explain', { params: { path: { run } } })),
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}/explain', { params: { path: { run }, query: { limit: EXPLAINED_MAX } } })),
     refetchInterval: (query) => seldom(query.state.data?.status),
   })
 
@@ -67,7 +70,7 @@ export const runResult = (run: string) =>
 
 export const journalPage = (run: string, generation: number, from: number) =>
   answered(
-    api.GET('/api/v1/runs/{run}/events', { params: { path: { run }, query: { generation, from, limit: 1000 } } }),
+    api.GET('/api/v1/runs/{run}/events', { params: { path: { run }, query: { generation, from, limit: JOURNAL_PAGE } } }),
   )
 
 export const workflows = queryOptions({

@@ -54,7 +54,7 @@ export function watch({ run, after, onEvent, signal }: Watch): Promise<Over> {
 
 /** The first page of a list of runs as it changes. */
 export function watchRuns(query: string, signal: AbortSignal, onChange: (change: RunsChange) => void): Promise<Over> {
-  return listen(`/api/v1/changes?${query}`, {}, signal, ({ data }) => onChange(JSON.parse(data) as RunsChange))
+  return listen(`/api/v1/changes/stream?${query}`, {}, signal, ({ data }) => onChange(JSON.parse(data) as RunsChange))
 }
 
 /** Completes when the page is looked at. */

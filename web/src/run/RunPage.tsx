@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Suspense, lazy, useMemo } from 'react'
 import { runExplain, runView, workflowText } from '../api/queries'
+import { hasEnded } from '../api/types'
 import { runRoute } from '../router'
 import { ErrorNote, Loading } from '../ui/Notes'
 import { type Tab, Tabs } from '../ui/Tabs'
@@ -31,7 +32,7 @@ export function RunPage() {
     enabled: summary !== undefined,
   }).data
   const awake = summary && ['paused', 'parked'].includes(summary.status) ? summary.status : 'moves'
-  const journal = useJournal(run, summary?.generation, awake)
+  const journal = useJournal(run, summary?.generation, summary?.events ?? 0, awake)
   const created = summary ? Date.parse(summary.created_at) : 0
   const operations = useMemo(() => operationsOf(journal.events, created), [journal.events, created])
 
@@ -58,7 +59,7 @@ export function RunPage() {
       title: 'Graph',
       body: () => (
         <Suspense fallback={<Loading />}>
-          <Graph text={body} operations={operations} />
+          <Graph text={body} operations={operations} ended={hasEnded(summary.status)} />
         </Suspense>
       ),
     })

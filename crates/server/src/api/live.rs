@@ -42,7 +42,7 @@ async fn counted(caller: &Caller) -> Result<BTreeMap<String, u64>, EngineError> 
 /// The first page of a list of runs as it changes, as server-sent events `runs`. Takes what the list takes, but no cursor.
 #[utoipa::path(
     get,
-    path = "/api/v1/changes",
+    path = "/api/v1/changes/stream",
     params(Which),
     responses((status = 200, content_type = "text/event-stream", body = RunsChange))
 )]

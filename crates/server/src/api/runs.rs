@@ -125,12 +125,26 @@ pub(super) async fn position(
     Ok(Answer(caller.engine.run(&run)?.position_at(when.events()).await?))
 }
 
+/// How much to tell.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct HowMuch {
+    /// Leaves out what it waits for, of which there may be ten thousand.
+    #[serde(default)]
+    brief: bool,
+}
+
 /// A run, with everything it waits for.
-#[utoipa::path(get, path = "/api/v1/runs/{run}", responses((status = 200, body = RunView)))]
-pub(super) async fn get(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<RunView>> {
+#[utoipa::path(get, path = "/api/v1/runs/{run}", params(HowMuch), responses((status = 200, body = RunView)))]
+pub(super) async fn get(
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(how_much): Query<HowMuch>,
+) -> ApiResult<Answer<RunView>> {
     let run = caller.engine.run(&run)?;
     let view = run.view().await?;
-    let awaiting = run.awaiting().await?;
+    let awaiting = if how_much.brief { Vec::new() } else { run.awaiting().await? };
     Ok(Answer(RunView {
         summary: convert::summary(&view),
         input: dto::json(&run.input().await?),
@@ -230,9 +244,22 @@ async fn ended_as(handle: RunHandle, workflow: String) -> ApiResult<RunResult> {
 }
 
 /// Why a run stands where it stands, what it waits for, and what would wake it.
-#[utoipa::path(get, path = "/api/v1/runs/{run}/explain", responses((status = 200, body = Explained)))]
-pub(super) async fn explain(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<Explained>> {
-    Ok(Answer(explain::explained(&caller.engine.run(&run)?.explain().await?)))
+#[utoipa::path(get, path = "/api/v1/runs/{run}/explain", params(AtMost), responses((status = 200, body = Explained)))]
+pub(super) async fn explain(
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(at_most): Query<AtMost>,
+) -> ApiResult<Answer<Explained>> {
+    Ok(Answer(explain::explained(caller.engine.run(&run)?.explain().await?, at_most.limit)))
+}
+
+/// How many.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AtMost {
+    /// Tells of so many operations at most, the oldest; of all otherwise.
+    limit: Option<usize>,
 }
 
 /// What a run does right now, as far as this process knows.

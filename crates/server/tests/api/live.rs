@@ -18,7 +18,7 @@ struct Watcher {
 
 impl Watcher {
     async fn of(house: &House, query: &str) -> Watcher {
-        let response = house.request(Method::GET, &format!("/api/v1/changes?{query}")).send().await.unwrap();
+        let response = house.request(Method::GET, &format!("/api/v1/changes/stream?{query}")).send().await.unwrap();
         assert!(response.status().is_success(), "{response:?}");
         Watcher { response, read: String::new() }
     }
@@ -87,7 +87,7 @@ async fn a_list_is_followed_by_its_filter_and_a_wrong_one_is_refused() {
     let told = watcher.until(|told| told.get("order").is_some()).await;
     assert_eq!(told["order"], json!(["a-1"]));
     for wrong in ["status=odd", "cursor=1", "limit=0", "nothing=1", "workflow="] {
-        house.get(&format!("/api/v1/changes?{wrong}")).await.refused(400);
+        house.get(&format!("/api/v1/changes/stream?{wrong}")).await.refused(400);
     }
     assert_eq!(house.get("/api/v1/counts").await.ok()["counts"], json!({ "waiting": 2 }));
     house.leave().await;

@@ -136,7 +136,7 @@ async fn a_session_streams() {
     let ann = token("ann", "shop", &[Scope::Admin]);
     let Guarded { house, _folder, .. } = guarded(&[&ann]).await;
     let (cookie, _) = log_in(&house, &ann.text).await;
-    for path in ["/api/v1/changes", "/api/v1/counts"] {
+    for path in ["/api/v1/changes/stream", "/api/v1/counts"] {
         let response = house.request(Method::GET, path).header(header::COOKIE, &cookie).send().await.unwrap();
         assert!(response.status().is_success(), "{path}");
         assert_eq!(house.get(path).await.refused(401), "unauthenticated", "{path}");
