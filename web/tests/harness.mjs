@@ -12,17 +12,23 @@ const BIN = process.env.OUTLAST_BIN
 const BROWSER = process.env.CHROMIUM ?? '/usr/bin/chromium'
 assert(BIN, 'OUTLAST_BIN must be the path of the command `outlast`')
 
+/** How `outlast` is started. */
+const outlast = (port) => [
+  BIN,
+  ['serve', '--listen', `127.0.0.1:${port}`, '--database', 'sqlite:runs.db', '--workflows', '.', '--log', 'error', '--drain', '1s'],
+]
+
 /** Starts a server on a fresh database. The page is what that server has at `/`. */
-export async function begin({ more = '', extra = {} } = {}) {
+export async function begin({ more = '', extra = {}, command = outlast } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'outlast-web-'))
   for (const [name, text] of Object.entries({ ...files, ...extra })) writeFileSync(join(folder, name), name === 'outlast.toml' ? text + more : text)
   const port = await freePort()
-  const server = await serve(folder, port)
+  const server = await serve(command, folder, port)
   const url = `http://127.0.0.1:${port}`
   const page = await (await fetch(url)).text()
   assert(page.includes('id="root"'), `${BIN} was built without the page: \`cargo xtask web\`, and build it again`)
   const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] })
-  return new Site({ folder, port, url, server, browser })
+  return new Site({ command, folder, port, url, server, browser })
 }
 
 class Site {
@@ -92,7 +98,7 @@ class Site {
 
   async restart() {
     await stop(this.server)
-    this.server = await serve(this.folder, this.port)
+    this.server = await serve(this.command, this.folder, this.port)
   }
 
   async end() {
@@ -103,9 +109,8 @@ class Site {
   }
 }
 
-async function serve(folder, port) {
-  const args = ['serve', '--listen', `127.0.0.1:${port}`, '--database', 'sqlite:runs.db', '--workflows', '.', '--log', 'error', '--drain', '1s']
-  const child = start(BIN, args, folder)
+async function serve(command, folder, port) {
+  const child = start(...command(port), folder)
   await until(async () => assert((await fetch(`http://127.0.0.1:${port}/healthz`)).ok))
   return child
 }

@@ -40,6 +40,10 @@ pub(crate) fn build() -> Result<()> {
 
 /// The page as stages of a larger check: its types, its size, and its tests in a browser where there is one.
 pub(crate) fn stages(stages: &mut Stages) -> Result<()> {
+    if process::find_in_path("npm").is_none() {
+        stages.skip("page", "npm is not installed: on Debian, `apt-get install npm`");
+        return Ok(());
+    }
     stages.check("page", "npm install, tsc, vite build", build)?;
     match browser() {
         Some(browser) => stages.check("browser", "node --test web/tests", || test(&browser)),
@@ -53,7 +57,7 @@ pub(crate) fn stages(stages: &mut Stages) -> Result<()> {
 /// Tries it in a real browser, with a real server that has it.
 fn test(browser: &Path) -> Result<()> {
     let mut command = npm_command(&["test"]);
-    command.env("OUTLAST_BIN", binary(Profile::Debug)?).env("CHROMIUM", browser);
+    command.env("OUTLAST_BIN", binary(Profile::Debug)?).env("OUTLAST_SHOP", shop()?).env("CHROMIUM", browser);
     process::run(&mut command, CtrlC::EndsUs)
 }
 
@@ -80,8 +84,18 @@ fn binary(profile: Profile) -> Result<PathBuf> {
         build.arg("--release");
     }
     process::run(&mut build, CtrlC::EndsUs)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| process::root().join("target"), PathBuf::from);
-    Ok(target.join(if profile == Profile::Release { "release/outlast" } else { "debug/outlast" }))
+    Ok(target().join(if profile == Profile::Release { "release/outlast" } else { "debug/outlast" }))
+}
+
+/// A program with workflows in code, which has the page, too.
+fn shop() -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--package", "outlast-server", "--example", "shop", "--locked"]);
+    process::run(&mut build, CtrlC::EndsUs)?;
+    Ok(target().join("debug/examples/shop"))
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| process::root().join("target"), PathBuf::from)
 }
 
 /// A browser: the one that is named, or Debian's, which is installed if it is missing and that may be done from here.

@@ -53,8 +53,8 @@ pub(super) async fn changes(State(app): State<App>, caller: Caller, Query(which)
     if which.cursor.is_some() {
         return Err(ApiError::invalid("only the first page of a list is followed; leave the cursor out"));
     }
-    // What is wrong with the question is said before a stream begins.
-    which.ask(&caller)?.await?;
+    // Before a stream begins: what is wrong with the question is told as with any other.
+    let first = Some(which.ask(&caller)?.await?);
     // No run can have this name.
     let Some(place) = app.subscribe(&format!("/{}", caller.engine.namespace())) else {
         return Err(ApiError::new(
@@ -68,6 +68,7 @@ pub(super) async fn changes(State(app): State<App>, caller: Caller, Query(which)
         app,
         caller,
         which,
+        first,
         known: Known::default(),
         looks: Pace::default(),
         counts: Pace::default(),
@@ -82,6 +83,8 @@ struct Told {
     app: App,
     caller: Caller,
     which: Which,
+    /// What the store said when the stream began.
+    first: Option<Page>,
     known: Known,
     looks: Pace,
     counts: Pace,
@@ -113,7 +116,10 @@ impl Told {
             return Err(ApiError::stopping());
         }
         let began = self.caller.engine.now();
-        let page = self.which.ask(&self.caller)?.await?;
+        let page = match self.first.take() {
+            Some(first) => first,
+            None => self.which.ask(&self.caller)?.await?,
+        };
         let looked = self.caller.engine.now();
         self.looks.took(looked.since(began), LOOK_EVERY);
         let mut change = self.known.compare(&page);
