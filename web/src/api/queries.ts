@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { answered, api } from './client'
 import { readMetrics } from './metrics'
-import { hasEnded, rests } from './types'
+import { hasEnded } from './types'
 
 /** How often what moves is asked for again, while the page is looked at. */
 const LIVE_MS = 2_000
@@ -41,10 +41,10 @@ export const runs = (filter: RunFilter, limit: number) =>
     placeholderData: keepPreviousData,
   })
 
-/** How often a run is asked for that its stream tells of while it moves. */
+/** How often a run is asked for. Its stream tells when one that waits goes on; one that is driven, or was stopped, may change without an event. */
 function seldom(status: string | undefined) {
   if (status === undefined || hasEnded(status)) return false
-  return rests(status) ? LIVE_MS : SELDOM_MS
+  return status === 'waiting' ? SELDOM_MS : LIVE_MS
 }
 
 export const runView = (run: string) =>
