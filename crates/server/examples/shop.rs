@@ -1,7 +1,8 @@
 //! A program of your own that serves its workflows: the API, and the page if it was built in.
 //!
-//! `cargo run --package outlast-server --example shop -- 127.0.0.1:7117 shop.db`, then open http://127.0.0.1:7117. An order
-//! waits to be approved and paid, and a bank is asked for an answer. Stop it, start it again, and orders go on where they were.
+//! `cargo run --package outlast-server --example shop -- 127.0.0.1:7117 shop.db`, then open http://127.0.0.1:7117. An
+//! order waits to be approved and paid, and a bank is asked for an answer. Stop it, start it again, and orders go on
+//! where they were.
 
 use std::error::Error;
 

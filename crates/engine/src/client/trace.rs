@@ -27,8 +27,8 @@ impl LookBack {
         self.events.len() as u64
     }
 
-    /// Where the run was after so many events, and what its variables held. Replaying takes a while and does not wait for anything:
-    /// call it where that disturbs nobody.
+    /// Where the run was after so many events, and what its variables held. Replaying takes a while and does not wait
+    /// for anything: call it where that disturbs nobody.
     pub fn after(&self, events: u64) -> Trace {
         let until = Index(events.min(self.events()));
         trace(&self.script, self.info.clone(), self.input.clone(), &self.events, until)
@@ -42,7 +42,11 @@ impl RunHandle {
     /// # use outlast::Outlast;
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), outlast::EngineError> {
-    /// let text = "let paid = 0\nfor (const part of Inputs) {\n  const tip = await Signal.next(\"tip\")\n  paid += part + tip\n}";
+    /// let text = "let paid = 0
+    /// for (const part of Inputs) {
+    ///   const tip = await Signal.next('tip')
+    ///   paid += part + tip
+    /// }";
     /// let engine = Outlast::memory().script("pay.wf", text).start().await?;
     /// let run = engine.start("pay", &[10, 20]).id("a").await?;
     /// run.signal("tip", &1, "first").await?;

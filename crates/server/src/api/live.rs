@@ -1,5 +1,5 @@
-//! Lists that follow what happens. A list changes by what any engine on the store does, so the store is asked, and whoever watches is
-//! told only what is new: who watches a server where nothing happens hears nothing.
+//! Lists that follow what happens. A list changes by what any engine on the store does, so the store is asked, and
+//! whoever watches is told only what is new: who watches a server where nothing happens hears nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -25,7 +25,8 @@ use crate::error::{ApiError, ApiResult};
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How soon after an answer runs are counted again: that costs more, the more there are.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
-/// An answer that took long is followed by a rest so many times as long, so that one who watches costs the store a twentieth.
+/// An answer that took long is followed by a rest so many times as long, so that one who watches costs the store a
+/// twentieth.
 const REST_FACTOR: u32 = 20;
 
 /// How many runs stand where, by status.
@@ -39,7 +40,8 @@ async fn counted(caller: &Caller) -> Result<BTreeMap<String, u64>, EngineError> 
     Ok(counts.into_iter().map(|(status, count)| (status.name().to_owned(), count)).collect())
 }
 
-/// The first page of a list of runs as it changes, as server-sent events `runs`. Takes what the list takes, but no cursor.
+/// The first page of a list of runs as it changes, as server-sent events `runs`. Takes what the list takes, but no
+/// cursor.
 #[utoipa::path(
     get,
     path = "/api/v1/changes/stream",
@@ -109,8 +111,8 @@ impl Told {
         }
     }
 
-    /// Waits until it is time, and asks the store; what is new, if anything is. A server that shuts down ends the stream with an error
-    /// that says so.
+    /// Waits until it is time, and asks the store; what is new, if anything is. A server that shuts down ends the
+    /// stream with an error that says so.
     async fn look(&mut self) -> ApiResult<Option<RunsChange>> {
         if tokio::time::timeout(self.looks.rest, self.app.drained()).await.is_ok() {
             return Err(ApiError::stopping());

@@ -12,13 +12,13 @@ use crate::body::Json;
 use crate::dto::{Done, SessionRequest, WhoAmI};
 use crate::error::{ApiError, ApiResult};
 
-/// Begins a session: the answer sets a cookie that says the same as the token, for as long as the token does. Only for pages of this
-/// server: what a cookie asks to change must come from one.
+/// Begins a session: the answer sets a cookie that says the same as the token, for as long as the token does. Only for
+/// pages of this server: what a cookie asks to change must come from one.
 #[utoipa::path(
     post,
     path = "/api/v1/session",
     request_body = SessionRequest,
-    responses((status = 200, body = WhoAmI), (status = 401, description = "It is no token, or has expired.", body = crate::dto::ErrorBody))
+    responses((status = 200, body = WhoAmI))
 )]
 pub(super) async fn begin(
     State(app): State<App>,

@@ -1,5 +1,5 @@
-//! Sessions of the web page: a token in a cookie that no script can read. It ends when the token does, and needs no place in the server:
-//! it outlives a restart, and whoever takes the token away ends it.
+//! Sessions of the web page: a token in a cookie that no script can read. It ends when the token does, and needs no
+//! place in the server: it outlives a restart, and whoever takes the token away ends it.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -14,7 +14,8 @@ pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {
     pairs.find(|(name, _)| matches!(*name, NAME | NAME_SECURE)).map(|(_, token)| token)
 }
 
-/// The header that begins a session, which ends after so many seconds. None if the token is none that a cookie can have.
+/// The header that begins a session, which ends after so many seconds. None if the token is none that a cookie can
+/// have.
 pub(crate) fn begin(token: &str, seconds: u64, secure: bool) -> Option<HeaderValue> {
     let is_plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if !is_plain {
@@ -34,8 +35,8 @@ fn cookie(token: &str, seconds: u64, secure: bool) -> String {
     format!("{name}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{more}")
 }
 
-/// Whether a request comes from a page of this very server, as its browser says. Only a browser has cookies, and every browser
-/// says where a write comes from.
+/// Whether a request comes from a page of this very server, as its browser says. Only a browser has cookies, and every
+/// browser says where a write comes from.
 pub(crate) fn from_own_page(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).filter(|host| !host.is_empty());
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());

@@ -40,6 +40,7 @@ pub struct TracedCallView {
 pub struct TracedVariable {
     /// Its name.
     pub name: String,
-    /// A JSON text of at most 4096 bytes: what is longer is cut, and what cannot be written as JSON is described in parentheses.
+    /// A JSON text of at most 4096 bytes: what is longer is cut, and what cannot be written as JSON is described in
+    /// parentheses.
     pub value: String,
 }

@@ -120,7 +120,8 @@ async fn a_script_is_looked_back_at_after_any_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_a_callback_is_not_among_the_variables() {
     let house = House::open().await;
-    let text = "workflow call(x) {\n  const bank = Callback.create({ id: \"bank\" })\n  const secret = bank.token\n  return await bank\n}";
+    let text = "workflow call(x) {\n  const bank = Callback.create({ id: \"bank\" })\n  const secret = bank.token\n  \
+                return await bank\n}";
     house.script("call.wf", text).await;
     house.start(json!({ "workflow": "call", "id": "a" })).await;
     house.until_status("a", "waiting").await;

@@ -93,7 +93,7 @@ async fn no_other_page_acts_with_the_cookie_of_its_visitor() {
     let (cookie, _) = log_in(&house, &ann.text).await;
     let put = json!({ "file": "n.wf", "text": "workflow n(x) { return x }" });
     let write = || house.request(Method::PUT, "/api/v1/workflows").header(header::COOKIE, &cookie).json(&put);
-    let other_port = house.address.replace(|c: char| c == ':', ":").rsplit_once(':').unwrap().0.to_owned() + ":1";
+    let other_port = format!("{}:1", house.address.rsplit_once(':').unwrap().0);
     for origin in ["https://evil.example", "null", other_port.as_str()] {
         assert_eq!(sent(write().header(header::ORIGIN, origin)).await.refused(403), "foreign_origin", "{origin}");
     }

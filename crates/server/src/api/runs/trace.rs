@@ -27,8 +27,8 @@ impl When {
     }
 }
 
-/// Where a run of a script was after some events of its journal, and what its variables held. The journal of the current generation
-/// is replayed from its beginning: it can have 50000 events.
+/// Where a run of a script was after some events of its journal, and what its variables held. The journal of the
+/// current generation is replayed from its beginning: it can have 50000 events.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/trace",
