@@ -114,6 +114,21 @@ test('after the server was restarted the page goes on by itself', async () => {
   await page.getByText('Live', { exact: true }).waitFor()
 })
 
+test('a run with 10,000 operations opens, scrolls and is searched', async () => {
+  await site.start('wide', 'wide-1', {})
+  await until(async () => assert.equal((await site.ask('GET', '/api/v1/runs/wide-1?brief=true')).summary.events, 10_000), 60_000)
+  const page = await site.open('/runs/wide-1')
+  await page.getByText('10,000 operations over').waitFor()
+  // Only what is in sight is in the page.
+  assert((await page.locator('.timeline-row').count()) < 100)
+  await page.locator('.timeline-frame').evaluate((frame) => frame.scrollTo(0, frame.scrollHeight))
+  await page.getByRole('button', { name: /timer \#10000/ }).waitFor()
+  await page.getByLabel('Search operations').fill('sleep-1234')
+  await page.getByText('1 operations over').or(page.getByText('1 operation over')).waitFor()
+  await page.getByText('It wakes up by itself').waitFor()
+  await page.getByText(/And 9,9\d\d more, under Operations/).waitFor()
+})
+
 test('a run that is not there is told in words', async () => {
   const page = await site.open('/runs/nobody')
   await page.getByRole('alert').getByText('There is no run').waitFor()

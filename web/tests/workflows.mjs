@@ -31,6 +31,12 @@ export const files = {
   return await Workflow.run("order", { id: 1 }, { id: "a-child" })
 }
 `,
+  'wide.wf': `workflow wide(inputs) {
+  const all = []
+  for (let i = 0; i < 10000; i = i + 1) all.push(Task.delay(86400))
+  await Promise.all(all)
+}
+`,
   'report.wf': `workflow report(inputs) {
   return "done"
 }
