@@ -76,6 +76,12 @@ test('a branch that is not taken says so at once, and a container which item it 
   await page.locator('.card-waiting').getByText('item 1 of 5').waitFor()
   await site.ask('POST', '/api/v1/runs/choice-1/signals/turn', { payload: 1 })
   await page.locator('.card-waiting').getByText('item 2 of 5').waitFor()
+  // And so it was before.
+  await page.getByLabel('After how many events').fill('4')
+  await page.locator('.card-waiting').filter({ hasText: 'clerk' }).last().waitFor()
+  await page.locator('.card-none').filter({ hasText: 'turn' }).last().getByText('not yet').waitFor()
+  await page.getByRole('button', { name: 'Back to now' }).click()
+  await page.locator('.card-waiting').getByText('item 2 of 5').waitFor()
 })
 
 test('the journal can be searched, read and downloaded', async () => {

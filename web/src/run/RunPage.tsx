@@ -18,7 +18,7 @@ import { useJournal } from './useJournal'
 // Large, and not for everybody.
 const Source = lazy(() => import('./Source').then(({ Source }) => ({ default: Source })))
 const ScriptTab = lazy(() => import('./ScriptTab').then(({ ScriptTab }) => ({ default: ScriptTab })))
-const Graph = lazy(() => import('./Graph').then(({ Graph }) => ({ default: Graph })))
+const FlowTab = lazy(() => import('./FlowTab').then(({ FlowTab }) => ({ default: FlowTab })))
 
 export function RunPage() {
   const { run } = runRoute.useParams()
@@ -59,7 +59,7 @@ export function RunPage() {
       title: 'Graph',
       body: () => (
         <Suspense fallback={<Loading />}>
-          <Graph text={body} operations={operations} ended={hasEnded(summary.status)} />
+          <FlowTab text={body} events={journal.events} created={created} ended={hasEnded(summary.status)} />
         </Suspense>
       ),
     })

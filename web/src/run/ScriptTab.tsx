@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
-import { useDeferredValue, useState } from 'react'
+import { useDeferredValue } from 'react'
 import { runTrace } from '../api/queries'
 import type { RunEvent, TraceView } from '../api/types'
 import { ErrorNote } from '../ui/Notes'
-import { Time } from '../ui/Time'
 import { Value } from '../ui/Value'
 import { plural, visible } from '../ui/text'
+import { Slider, usePast } from './Past'
 import { Source } from './Source'
 
 interface Props {
@@ -16,52 +16,13 @@ interface Props {
 
 /** A script's text with the line it waits in and what its variables hold: now, or after any event of its journal. */
 export function ScriptTab({ run, text, events }: Props) {
-  // Nobody who has not moved the slider stays behind what happens.
-  const [chosen, setChosen] = useState<number>()
-  const last = events.length
-  const at = Math.min(chosen ?? last, last)
-  const asked = useDeferredValue(at)
-  const trace = useQuery(runTrace(run, asked))
+  const past = usePast(events)
+  const trace = useQuery(runTrace(run, useDeferredValue(past.at)))
   const seen = trace.data
   const calls = telling(seen)
-  const event = at > 0 ? events[at - 1] : undefined
-  const move = (next: number) => setChosen(next >= last ? undefined : Math.max(0, next))
   return (
     <>
-      <div className="bar past" role="group" aria-label="When">
-        <button type="button" aria-label="One event earlier" disabled={at === 0} onClick={() => move(at - 1)}>
-          ◀
-        </button>
-        <input
-          type="range"
-          aria-label="After how many events"
-          aria-valuetext={`after ${at} of ${plural(last, 'event')}`}
-          min={0}
-          max={last}
-          value={at}
-          onChange={(change) => move(Number(change.target.value))}
-        />
-        <button type="button" aria-label="One event later" disabled={at === last} onClick={() => move(at + 1)}>
-          ▶
-        </button>
-        <span role="status">
-          After {at.toLocaleString('en')} of {plural(last, 'event')}
-          {chosen === undefined && ' (now)'}
-        </span>
-        {event && (
-          <span className="faint">
-            <bdi className="mono">
-              {event.kind} {visible(event.key ?? '')}
-            </bdi>{' '}
-            {event.at && <Time at={event.at} />}
-          </span>
-        )}
-        {chosen !== undefined && (
-          <button type="button" className="quiet" onClick={() => setChosen(undefined)}>
-            Back to now
-          </button>
-        )}
-      </div>
+      <Slider past={past} events={events} />
       <ErrorNote error={trace.error} />
       {seen?.gave_up && (
         <p className="note">This far back costs too much to replay: what is shown is how it was after {plural(seen.at, 'event')}.</p>

@@ -140,8 +140,7 @@ fn unknown() -> ApiError {
 /// ours), or from a foreign origin.
 fn from_here(headers: &HeaderMap) -> ApiResult<()> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-    let own = origin.is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
+    let own = !headers.contains_key(header::ORIGIN) || session::from_own_page(headers);
     if own && is_loopback(host) {
         return Ok(());
     }
@@ -176,6 +175,7 @@ mod tests {
         for host in ["127.0.0.1:7117", "localhost:7117", "[::1]:7117", "127.0.0.1", "LOCALHOST"] {
             assert!(asks(host, None), "{host}");
             assert!(asks(host, Some(&format!("http://{host}"))), "{host}");
+            assert!(asks(host, Some(&format!("https://{host}"))), "{host}");
             assert!(!asks(host, Some("http://evil.example")), "{host}");
         }
         for host in ["evil.example:7117", "127.0.0.1.evil.example", "10.0.0.1:7117", "", "localhost.evil.example"] {
