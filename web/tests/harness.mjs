@@ -12,21 +12,23 @@ const BIN = process.env.OUTLAST_BIN
 const BROWSER = process.env.CHROMIUM ?? '/usr/bin/chromium'
 assert(BIN, 'OUTLAST_BIN must be the path of the command `outlast`')
 
-/** Starts a server on a fresh database. Without the page in the binary, the one in `dist` is put before it, with the same policy. */
-export async function begin({ more = '', extra = {} } = {}) {
+/** How `outlast` is started. */
+const outlast = (port) => [
+  BIN,
+  ['serve', '--listen', `127.0.0.1:${port}`, '--database', 'sqlite:runs.db', '--workflows', '.', '--log', 'error', '--drain', '1s'],
+]
+
+/** Starts a server on a fresh database. The page is what that server has at `/`. */
+export async function begin({ more = '', extra = {}, command = outlast } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'outlast-web-'))
   for (const [name, text] of Object.entries({ ...files, ...extra })) writeFileSync(join(folder, name), name === 'outlast.toml' ? text + more : text)
   const port = await freePort()
-  const processes = { server: await serve(folder, port) }
-  let url = `http://127.0.0.1:${port}`
-  if (!(await (await fetch(url)).text()).includes('id="root"')) {
-    const front = await freePort()
-    processes.page = start('npx', ['vite', 'preview', '--port', String(front), '--strictPort'], { OUTLAST_URL: url })
-    url = `http://127.0.0.1:${front}`
-    await until(() => fetch(url))
-  }
+  const server = await serve(command, folder, port)
+  const url = `http://127.0.0.1:${port}`
+  const page = await (await fetch(url)).text()
+  assert(page.includes('id="root"'), `${BIN} was built without the page: \`cargo xtask web\`, and build it again`)
   const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] })
-  return new Site({ folder, port, url, processes, browser })
+  return new Site({ command, folder, port, url, server, browser })
 }
 
 class Site {
@@ -50,6 +52,23 @@ class Site {
     })
     await page.goto(this.url + path)
     return page
+  }
+
+  /** Goes somewhere, and waits until everything that was asked for is there and drawn. */
+  async settle(page, path) {
+    if (path !== undefined) await page.goto(this.url + path)
+    await page.locator('main').first().waitFor()
+    // Whatever says that it loads has loaded, no request but the streams is under way, and two frames were drawn.
+    await until(async () => {
+      assert.equal(await page.getByText('Loading …').count(), 0)
+      const quiet = await page.evaluate(async () => {
+        const before = performance.getEntriesByType('resource').length
+        for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame)
+        await Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined)))
+        return performance.getEntriesByType('resource').length === before
+      })
+      assert(quiet)
+    })
   }
 
   /** Asks the API. */
@@ -78,27 +97,26 @@ class Site {
   }
 
   async restart() {
-    await stop(this.processes.server)
-    this.processes.server = await serve(this.folder, this.port)
+    await stop(this.server)
+    this.server = await serve(this.command, this.folder, this.port)
   }
 
   async end() {
     await this.browser.close()
-    for (const child of Object.values(this.processes)) await stop(child)
+    await stop(this.server)
     rmSync(this.folder, { recursive: true, force: true })
     assert.deepEqual(this.complaints, [])
   }
 }
 
-async function serve(folder, port) {
-  const args = ['serve', '--listen', `127.0.0.1:${port}`, '--database', 'sqlite:runs.db', '--workflows', '.', '--log', 'error', '--drain', '1s']
-  const child = start(BIN, args, {}, folder)
+async function serve(command, folder, port) {
+  const child = start(...command(port), folder)
   await until(async () => assert((await fetch(`http://127.0.0.1:${port}/healthz`)).ok))
   return child
 }
 
-function start(command, args, more, cwd) {
-  const child = spawn(command, args, { cwd, env: { ...process.env, ...more }, stdio: ['ignore', 'ignore', 'inherit'], detached: true })
+function start(command, args, cwd) {
+  const child = spawn(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'], detached: true })
   // Whatever happens to the tests, nothing stays behind.
   process.once('exit', () => kill(child, 'SIGKILL'))
   return child

@@ -28,6 +28,32 @@ test('a script shows its line, and goes on before your eyes', async () => {
   await page.getByRole('group', { name: 'Output' }).getByText('"done"').waitFor()
 })
 
+test('a script shows what its variables held, at any event', async () => {
+  await site.start('order', 'past-1', { id: 7 })
+  await site.ask('POST', '/api/v1/runs/past-1/signals/event', { payload: 'ship' })
+  await until(async () => assert.equal((await site.ask('GET', '/api/v1/runs/past-1/events')).events.length, 5))
+  const page = await site.open('/runs/past-1?tab=source')
+  const variables = page.getByRole('region', { name: 'Variables of order' })
+  const state = variables.getByRole('group', { name: 'state' })
+  await state.getByText('"ship"').waitFor()
+  await page.getByText('After 5 of 5 events (now)').waitFor()
+  const slider = page.getByLabel('After how many events')
+  await slider.fill('1')
+  await page.getByText('After 1 of 5 events').waitFor()
+  await state.getByText('"new"').waitFor()
+  await page.getByText('The run is at line 4').waitFor()
+  // Between the signal and the task's end it waits in another line.
+  await slider.fill('3')
+  await page.getByText('The run is at line 5').waitFor()
+  await variables.getByRole('group', { name: 'event', exact: true }).getByText('"ship"').waitFor()
+  await slider.focus()
+  await page.keyboard.press('Home')
+  await page.getByText('After 0 of 5 events').waitFor()
+  await page.getByRole('button', { name: 'Back to now' }).click()
+  await site.ask('POST', '/api/v1/runs/past-1/signals/event', { payload: 'done' })
+  await page.getByText('The script had come to its end.').waitFor()
+})
+
 test('a flow shows its graph with marks', async () => {
   await site.start('expense', 'flow-1', { amount: 500, who: 'ann' })
   await site.stands('flow-1', 'waiting')
@@ -37,6 +63,25 @@ test('a flow shows its graph with marks', async () => {
   await site.ask('POST', '/api/v1/runs/flow-1/approvals/check%2F0%2Fok', { approved: true })
   await page.locator('.card-done').filter({ hasText: '3 of 3 items' }).waitFor()
   await page.locator('.card-waiting').filter({ hasText: 'pay' }).waitFor()
+})
+
+test('a branch that is not taken says so at once, and a container which item it is at', async () => {
+  await site.start('choice', 'choice-1', 5)
+  await site.stands('choice-1', 'waiting')
+  const page = await site.open('/runs/choice-1?tab=graph')
+  await page.locator('.card-waiting').filter({ hasText: 'clerk' }).last().waitFor()
+  await page.locator('.card-none').filter({ hasText: 'boss' }).getByText('not taken').waitFor()
+  await page.locator('.card-none').filter({ hasText: 'turn' }).last().getByText('not yet').waitFor()
+  await site.ask('POST', '/api/v1/runs/choice-1/signals/clerk', { payload: 1 })
+  await page.locator('.card-waiting').getByText('item 1 of 5').waitFor()
+  await site.ask('POST', '/api/v1/runs/choice-1/signals/turn', { payload: 1 })
+  await page.locator('.card-waiting').getByText('item 2 of 5').waitFor()
+  // And so it was before.
+  await page.getByLabel('After how many events').fill('4')
+  await page.locator('.card-waiting').filter({ hasText: 'clerk' }).last().waitFor()
+  await page.locator('.card-none').filter({ hasText: 'turn' }).last().getByText('not yet').waitFor()
+  await page.getByRole('button', { name: 'Back to now' }).click()
+  await page.locator('.card-waiting').getByText('item 2 of 5').waitFor()
 })
 
 test('the journal can be searched, read and downloaded', async () => {
@@ -73,6 +118,21 @@ test('after the server was restarted the page goes on by itself', async () => {
   await site.ask('POST', '/api/v1/runs/again-1/signals/event', { payload: 'ship' })
   await page.locator('.timeline-row').nth(2).waitFor()
   await page.getByText('Live', { exact: true }).waitFor()
+})
+
+test('a run with 10,000 operations opens, scrolls and is searched', async () => {
+  await site.start('wide', 'wide-1', {})
+  await until(async () => assert.equal((await site.ask('GET', '/api/v1/runs/wide-1?brief=true')).summary.events, 10_000), 60_000)
+  const page = await site.open('/runs/wide-1')
+  await page.getByText('10,000 operations over').waitFor()
+  // Only what is in sight is in the page.
+  assert((await page.locator('.timeline-row').count()) < 100)
+  await page.locator('.timeline-frame').evaluate((frame) => frame.scrollTo(0, frame.scrollHeight))
+  await page.getByRole('button', { name: /timer \#10000/ }).waitFor()
+  await page.getByLabel('Search operations').fill('sleep-1234')
+  await page.getByText('1 operations over').or(page.getByText('1 operation over')).waitFor()
+  await page.getByText('It wakes up by itself').waitFor()
+  await page.getByText(/And 9,9\d\d more, under Operations/).waitFor()
 })
 
 test('a run that is not there is told in words', async () => {

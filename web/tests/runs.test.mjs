@@ -25,6 +25,24 @@ test('a run that is started elsewhere appears in every window, and changes there
   for (const page of windows) await row(page, 'ask-live').filter({ hasText: 'cancelled' }).waitFor()
 })
 
+test('a tab that is hidden listens to nothing, and knows everything when it is looked at again', async () => {
+  const page = await site.open('/runs')
+  await row(page, 'ask-1').waitFor()
+  const look = (state) =>
+    page.evaluate((next) => {
+      Object.defineProperty(document, 'visibilityState', { value: next, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    }, state)
+  const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/changes/stream'))
+  await look('hidden')
+  await ended
+  await site.start('ask', 'ask-hidden', { amount: 1 })
+  await site.stands('ask-hidden', 'waiting')
+  assert.equal(await row(page, 'ask-hidden').count(), 0)
+  await look('visible')
+  await row(page, 'ask-hidden').waitFor()
+})
+
 test('filters are in the address, and an address is a view', async () => {
   const page = await site.open('/runs')
   await page.getByRole('group', { name: 'Status' }).getByRole('button', { name: /failed/ }).click()

@@ -43,8 +43,7 @@ for (const scheme of ['light', 'dark']) {
     const page = await site.open('/runs', { scheme })
     const findings = []
     for (const path of PAGES) {
-      await page.goto(site.url + path)
-      await page.waitForTimeout(700)
+      await site.settle(page, path)
       // Evaluated by the debugger: the policy lets no page load it.
       await page.evaluate(axe)
       const { violations } = await page.evaluate(() => window.axe.run())
@@ -70,15 +69,14 @@ test('dialogs have no serious finding either', async () => {
 test('no page is wider than a telephone', async () => {
   const page = await site.open('/runs', { width: 390, height: 844 })
   for (const path of PAGES) {
-    await page.goto(site.url + path)
-    await page.waitForTimeout(400)
+    await site.settle(page, path)
     const width = await page.evaluate(() => document.documentElement.scrollWidth)
     assert(width <= 390, `${path} is ${width} px wide`)
   }
 })
 
 test('the policy forbids what is inline and elsewhere', async () => {
-  const response = await fetch(`${site.url}/runs`)
+  const response = await fetch(`${site.url}/runs`, { headers: { accept: 'text/html' } })
   const policy = response.headers.get('content-security-policy') ?? ''
   assert.match(policy, /default-src 'none'/)
   assert.match(policy, /script-src 'self'(;|$)/)

@@ -1,9 +1,9 @@
-// Pictures of every screen, to be looked at: `tests/screenshots`.
+// Pictures of every screen, to be looked at: `target/screenshots`.
 import { mkdirSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { begin } from './harness.mjs'
 
-const FOLDER = new URL('./screenshots/', import.meta.url).pathname
+const FOLDER = new URL('../../target/screenshots/', import.meta.url).pathname
 
 let site
 before(async () => {
@@ -47,15 +47,15 @@ for (const [width, scheme] of [
   [1280, 'light'],
   [1280, 'dark'],
   [390, 'light'],
+  [390, 'dark'],
 ]) {
   test(`every screen at ${width} px, ${scheme}`, async () => {
     const page = await site.open('/runs', { width, height: width === 390 ? 844 : 800, scheme })
     for (const [name, path] of Object.entries(SCREENS)) {
-      await page.goto(site.url + path)
-      await page.waitForTimeout(900)
+      await site.settle(page, path)
       await page.screenshot({ path: `${FOLDER}${name}-${width}-${scheme}.png` })
     }
-    await page.goto(`${site.url}/runs/expense-1`)
+    await site.settle(page, '/runs/expense-1')
     for (const name of ['Approve …', 'Fork …']) {
       await page.getByRole('button', { name }).click()
       await page.screenshot({ path: `${FOLDER}dialog-${name.split(' ')[0].toLowerCase()}-${width}-${scheme}.png` })
@@ -63,7 +63,7 @@ for (const [width, scheme] of [
     }
     await page.goto(`${site.url}/workflows/expense`)
     await page.getByRole('button', { name: 'Start a run' }).click()
-    await page.waitForTimeout(300)
+    await site.settle(page)
     await page.screenshot({ path: `${FOLDER}dialog-start-${width}-${scheme}.png` })
   })
 }

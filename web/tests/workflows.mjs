@@ -31,6 +31,12 @@ export const files = {
   return await Workflow.run("order", { id: 1 }, { id: "a-child" })
 }
 `,
+  'wide.wf': `workflow wide(inputs) {
+  const all = []
+  for (let i = 0; i < 10000; i = i + 1) all.push(Task.delay(86400))
+  await Promise.all(all)
+}
+`,
   'report.wf': `workflow report(inputs) {
   return "done"
 }
@@ -54,6 +60,22 @@ nodes:
       - { id: book, type: task, task: work, with: "\${line}" }
   - { id: pay, type: wait, signal: paid }
 result: "\${input.amount}"
+`,
+  'choice.flow.yaml': `flow: choice
+nodes:
+  - id: large
+    type: if
+    condition: "\${input > 100}"
+    then:
+      - { id: boss, type: wait, signal: boss }
+    else:
+      - { id: clerk, type: wait, signal: clerk }
+  - id: pages
+    type: foreach
+    items: "\${[1, 2, 3, 4, 5]}"
+    as: page
+    body:
+      - { id: turn, type: wait, signal: turn }
 `,
   'outlast.toml': `[tasks.work]
 command = ["cat"]

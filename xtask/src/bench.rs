@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::cluster::Cluster;
 use crate::process::{self, CtrlC, cargo};
 use crate::usage::Usage;
+use crate::web;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
@@ -17,11 +18,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         Some((what, rest)) if what == "script" => without_cluster("outlast-script", "script", rest),
         Some((what, rest)) if what == "server" => without_cluster("outlast-cli", "server", rest),
-        Some((what, _)) => {
-            Err(Usage::new(format!("there is no benchmark `{what}`; there are: store, engine, flow, script, server"))
-                .into())
+        Some((what, rest)) if what == "web" => web::bench(rest),
+        Some((what, _)) => Err(Usage::new(format!(
+            "there is no benchmark `{what}`; there are: store, engine, flow, script, server, web"
+        ))
+        .into()),
+        None => {
+            Err(Usage::new("`bench` needs to know what to measure: store, engine, flow, script, server, web").into())
         }
-        None => Err(Usage::new("`bench` needs to know what to measure: store, engine, flow, script, server").into()),
     }
 }
 

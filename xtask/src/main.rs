@@ -36,6 +36,8 @@ Usage: cargo xtask <command>
   bench engine [args…]           the engine benchmark: W1 to W7, scripts, flows
   bench flow [args…]             its part about flows
   bench script                   the script language: reading, running, saving, restoring
+  bench web [--minutes N] [--runs N]
+                                 the web page in Chromium: lists, large runs, live updates, idle
   sim [args…]                    the simulator: whole clusters, every fault, thousands of seeds; --planted tries itself
   soak [--minutes N] [--cases N] [--seed N]
                                  the randomised tests with large counts and fresh seeds; --seed repeats one round
@@ -109,8 +111,11 @@ mod tests {
         check_usage(&["tset"], "there is no command `tset`");
         check_usage(&["test", "--fast"], "`test` does not take `--fast`");
         check_usage(&["tidy", "now"], "`tidy` does not take `now`");
-        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine, flow, script, server");
-        check_usage(&["bench", "disk"], "there is no benchmark `disk`; there are: store, engine, flow, script, server");
+        check_usage(&["bench"], "`bench` needs to know what to measure: store, engine, flow, script, server, web");
+        check_usage(
+            &["bench", "disk"],
+            "there is no benchmark `disk`; there are: store, engine, flow, script, server, web",
+        );
         check_usage(&["postgres", "psql"], "put `--` before the command: cargo xtask postgres -- psql");
         check_usage(&["soak", "--minutes"], "`--minutes` needs a number");
         check_usage(&["soak", "--minutes", "soon"], "`--minutes` needs a number, not `soon`");
@@ -128,6 +133,7 @@ mod tests {
             "bench engine",
             "bench flow",
             "bench script",
+            "bench web",
             "sim",
             "soak",
             "web",

@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::process::cargo;
 use crate::stages::Stages;
 use crate::usage::Usage;
-use crate::{sim, tidy, tools};
+use crate::{sim, tidy, tools, web};
 
 const INSTALL_DENY: &str = "cargo-deny is not installed: `cargo install cargo-deny --locked`";
 
@@ -48,6 +48,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         nextest.env("OUTLAST_QUICK", "1").args(["-E", "not package(outlast-mistakes)"]);
     }
     stages.command("tests", &mut nextest)?;
+    if depth == Depth::Full {
+        web::stages(&mut stages)?;
+    }
     simulation(&mut stages, &cluster, depth)?;
     if depth == Depth::Full {
         documentation(&mut stages, &cluster)?;

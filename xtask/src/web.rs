@@ -4,19 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 use crate::process::{self, CtrlC, cargo};
+use crate::stages::Stages;
 use crate::tools;
 use crate::usage::Usage;
 
 /// Where Debian has its browser.
 const CHROMIUM: &str = "/usr/bin/chromium";
+/// What to do where there is none, and none can be installed from here.
+const INSTALL_CHROMIUM: &str = "there is no Chromium: `apt-get install chromium`, or set CHROMIUM to a browser";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args {
         [] => build(),
-        [flag] if flag == "--test" => build().and_then(|()| test()),
+        [flag] if flag == "--test" => {
+            let browser = browser().context(INSTALL_CHROMIUM)?;
+            build().and_then(|()| test(&browser))
+        }
         [other, ..] => Err(Usage::unknown_argument("web", other).into()),
     }
 }
@@ -32,16 +38,82 @@ pub(crate) fn build() -> Result<()> {
     copy(&folder().join("dist"), &page)
 }
 
-/// Tries it in a real browser, with a real server.
-fn test() -> Result<()> {
-    let browser = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from(CHROMIUM), PathBuf::from);
-    if !browser.exists() {
-        bail!("there is no {}: run `apt-get install chromium`, or set CHROMIUM to a browser", browser.display());
+/// The page as stages of a larger check: its types, its size, and its tests in a browser where there is one.
+pub(crate) fn stages(stages: &mut Stages) -> Result<()> {
+    if process::find_in_path("npm").is_none() {
+        stages.skip("page", "npm is not installed: on Debian, `apt-get install npm`");
+        return Ok(());
     }
-    process::run(&mut cargo(&["build", "--package", "outlast-cli", "--locked"]), CtrlC::EndsUs)?;
+    stages.check("page", "npm install, tsc, vite build", build)?;
+    match browser() {
+        Some(browser) => stages.check("browser", "node --test web/tests", || test(&browser)),
+        None => {
+            stages.skip("browser", INSTALL_CHROMIUM);
+            Ok(())
+        }
+    }
+}
+
+/// Tries it in a real browser, with a real server that has it.
+fn test(browser: &Path) -> Result<()> {
     let mut command = npm_command(&["test"]);
-    command.env("OUTLAST_BIN", process::root().join("target/debug/outlast")).env("CHROMIUM", browser);
+    command.env("OUTLAST_BIN", binary(Profile::Debug)?).env("OUTLAST_SHOP", shop()?).env("CHROMIUM", browser);
     process::run(&mut command, CtrlC::EndsUs)
+}
+
+/// Measures it: `cargo xtask bench web`.
+pub(crate) fn bench(args: &[String]) -> Result<()> {
+    let browser = browser().context(INSTALL_CHROMIUM)?;
+    build()?;
+    let mut command = Command::new("node");
+    command.arg("tests/figures.mjs").args(args).current_dir(folder());
+    command.env("OUTLAST_BIN", binary(Profile::Release)?).env("CHROMIUM", browser);
+    process::run(&mut command, CtrlC::EndsUs)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Profile {
+    Debug,
+    Release,
+}
+
+/// The command `outlast` with the page as it is now.
+fn binary(profile: Profile) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--package", "outlast-cli", "--locked"]);
+    if profile == Profile::Release {
+        build.arg("--release");
+    }
+    process::run(&mut build, CtrlC::EndsUs)?;
+    Ok(target().join(if profile == Profile::Release { "release/outlast" } else { "debug/outlast" }))
+}
+
+/// A program with workflows in code, which has the page, too.
+fn shop() -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--package", "outlast-server", "--example", "shop", "--locked"]);
+    process::run(&mut build, CtrlC::EndsUs)?;
+    Ok(target().join("debug/examples/shop"))
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| process::root().join("target"), PathBuf::from)
+}
+
+/// A browser: the one that is named, or Debian's, which is installed if it is missing and that may be done from here.
+fn browser() -> Option<PathBuf> {
+    let named = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from(CHROMIUM), PathBuf::from);
+    if !process::is_executable(&named) && named == Path::new(CHROMIUM) && may_install() {
+        eprintln!("Chromium is missing; installing it (this takes some minutes, once)");
+        let mut install = Command::new("apt-get");
+        install.args(["install", "-y", "--no-install-recommends", "chromium"]).env("DEBIAN_FRONTEND", "noninteractive");
+        if let Err(error) = process::run(&mut install, CtrlC::EndsUs) {
+            eprintln!("{error:#}");
+        }
+    }
+    process::is_executable(&named).then_some(named)
+}
+
+fn may_install() -> bool {
+    rustix::process::geteuid().is_root() && process::find_in_path("apt-get").is_some()
 }
 
 fn folder() -> PathBuf {

@@ -23,6 +23,8 @@ mod sql;
 mod start;
 mod tasks;
 mod tell;
+#[cfg(feature = "script")]
+mod trace;
 mod watch;
 mod workers;
 
@@ -47,6 +49,8 @@ pub use schedule::{NewSchedule, ScheduleHandle, ScheduleView, Triggered};
 pub use start::Start;
 pub use tasks::Tasks;
 pub use tell::{Decide, Resume, Tell};
+#[cfg(feature = "script")]
+pub use trace::LookBack;
 pub use watch::Watched;
 pub use workers::WorkerInfo;
 

@@ -35,6 +35,8 @@ mod guides {
 pub use check::{CheckedRun, Checker, Divergence, Recording, ReplayError, Replayed, check_replay};
 #[cfg(feature = "flow")]
 pub use client::Intervene;
+#[cfg(feature = "script")]
+pub use client::LookBack;
 pub use client::{
     ApprovalPage, Attached, ClaimRequest, Decide, Driven, Ended, Ends, EngineError, Enqueue, Explanation, Fork, Forked,
     List, Measured, NewSchedule, Observed, OpenApproval, Pauses, PendingApproval, PendingWait, Reissued, Resume,
@@ -55,6 +57,8 @@ pub use outlast_core::retry::{Backoff, Jitter, Retry};
 pub use outlast_core::time::Timestamp;
 #[cfg(feature = "flow")]
 pub use outlast_flow::{ContainerFrame, Flow, NodeStatus, Picture, Position, render};
+#[cfg(feature = "script")]
+pub use outlast_script::{Trace, TracedCall};
 pub use outlast_store::{
     Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, SqlAnswer, SqlQuestion, StoreError,
     TaskDetail, TaskExtended, TaskPage, TaskState, TaskView, Trouble,

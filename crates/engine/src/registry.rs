@@ -31,6 +31,12 @@ pub(crate) trait Definition: Send + Sync {
         None
     }
 
+    /// The script that it is, if it is one.
+    #[cfg(feature = "script")]
+    fn script(&self) -> Option<&outlast_script::Script> {
+        None
+    }
+
     /// What its snapshots are kept under; none if its programs make none.
     fn snapshots(&self) -> Option<&str> {
         None

@@ -15,14 +15,24 @@ use crate::world::RunInfo;
 
 /// Values are shown up to so many bytes.
 const SHOWN_BYTES_MAX: usize = 4096;
+/// So many calls that wait are looked at.
+const CALLS_MAX: usize = 100;
+/// So many variables of a call are looked at, the innermost first.
+const VARIABLES_MAX: usize = 200;
+/// So many instructions are run before looking is given up: a run that took days must not be run again for minutes.
+const INSTRUCTIONS_MAX: u64 = 200_000_000;
 
 /// A run as it was after an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The next event's index.
     pub index: Index,
-    /// The calls that wait, in no particular order.
+    /// The calls that wait, those for operations before those for other calls; a hundred of them at most.
     pub waiting: Vec<TracedCall>,
+    /// How many wait.
+    pub calls: usize,
+    /// Whether looking was given up before that event: replaying so far takes too many instructions.
+    pub gave_up: bool,
     /// How it ended, if it did.
     pub end: Option<Progress>,
 }
@@ -76,22 +86,32 @@ pub fn trace(script: &Script, info: RunInfo, input: Bytes, journal: &[Event], un
     }
     let mut program = script.program(info, input, Limits::default());
     let mut progress = program.resume(Input::Start, &mut ops);
+    let (mut spent, mut next) = (program.machine.spent(), Index(0));
     for (place, event) in journal.iter().enumerate() {
         let index = Index(place as u64);
-        if index >= until || progress != Progress::Blocked {
+        if index >= until || progress != Progress::Blocked || spent > INSTRUCTIONS_MAX {
             break;
         }
         progress = program.resume(Input::Fact { index, event }, &mut ops);
+        // What it asks for is recorded already.
+        ops.take();
+        spent = spent.saturating_add(program.machine.spent());
+        next = Index(index.0 + 1);
     }
-    let waiting = look(&mut program.machine);
-    Trace { index: until, waiting, end: (progress != Progress::Blocked).then_some(progress) }
+    let gave_up = spent > INSTRUCTIONS_MAX;
+    let (waiting, calls) = look(&mut program.machine);
+    let index = if gave_up { next } else { until };
+    Trace { index, waiting, calls, gave_up, end: (progress != Progress::Blocked).then_some(progress) }
 }
 
-fn look(machine: &mut Machine) -> Vec<TracedCall> {
-    let found: Vec<_> = machine
-        .suspended()
+/// What waits, and how much of it there is.
+fn look(machine: &mut Machine) -> (Vec<TracedCall>, usize) {
+    let mut suspended = machine.suspended();
+    suspended.retain(|found| !machine.code.functions[found.task.function as usize].is_hidden);
+    let calls = suspended.len();
+    let found: Vec<_> = suspended
         .into_iter()
-        .filter(|found| !machine.code.functions[found.task.function as usize].is_hidden)
+        .take(CALLS_MAX)
         .map(|found| {
             let function = machine.code.functions[found.task.function as usize].name.to_string();
             (function, found.position, machine.operations_of(found.task), machine.variables(found.task))
@@ -99,10 +119,14 @@ fn look(machine: &mut Machine) -> Vec<TracedCall> {
         .collect();
     let show = |(function, position, operations, variables): (String, Position, Vec<String>, Vec<_>)| {
         let line = machine.code.source.line(position.line).trim().to_owned();
-        let variables = variables.into_iter().map(|(name, value)| (name, shown(machine, value))).collect();
+        let variables =
+            variables.into_iter().take(VARIABLES_MAX).map(|(name, value)| (name, shown(machine, value))).collect();
         TracedCall { function, position, line, operations, variables }
     };
-    found.into_iter().map(show).collect()
+    let mut waiting: Vec<TracedCall> = found.into_iter().map(show).collect();
+    // Those that wait for others stand behind what they wait for.
+    waiting.sort_by_key(|call| call.operations.is_empty());
+    (waiting, calls)
 }
 
 fn shown(machine: &mut Machine, value: crate::value::Value) -> String {

@@ -7,8 +7,10 @@ mod control;
 mod convert;
 mod events;
 mod health;
+mod live;
 mod runs;
 mod schedules;
+mod session;
 mod sql;
 mod tasks;
 mod work;
@@ -51,6 +53,8 @@ pub(crate) fn table() -> Table {
         .add(ADMIN, routes!(health::metrics))
         .add(NOTHING, routes!(health::openapi))
         .add(READ, routes!(health::whoami))
+        .add(NOTHING, routes!(session::begin))
+        .add(NOTHING, routes!(session::end))
         .add(ADMIN, routes!(health::doctor))
         .add(ADMIN, routes!(sql::ask))
         .add(READ, routes!(workflows::list))
@@ -60,6 +64,8 @@ pub(crate) fn table() -> Table {
         .add(READ, routes!(workflows::version))
         .add(START, routes!(runs::start))
         .add(READ, routes!(runs::list))
+        .add(READ, routes!(live::counts))
+        .add(READ, routes!(live::changes))
         .add(READ, routes!(runs::get))
         .add(ADMIN, routes!(runs::delete))
         .add(READ, routes!(runs::result))
@@ -67,6 +73,7 @@ pub(crate) fn table() -> Table {
         .add(READ, routes!(runs::operations))
         .add(READ, routes!(runs::export))
         .add(READ, routes!(runs::position))
+        .add(READ, routes!(runs::trace))
         .add(READ, routes!(events::page))
         .add(READ, routes!(events::stream))
         .add(SIGNAL, routes!(control::signal))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::StatusCode;
 use metrics_exporter_prometheus::PrometheusHandle;
 use outlast::{Engine, EngineError};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::audit::{Act, Audit};
 use crate::auth::Access;
@@ -16,6 +16,8 @@ use crate::hooks::Hooks;
 
 /// How many may watch one run at once.
 const SUBSCRIBERS_PER_RUN_MAX: usize = 64;
+/// How many runs are looked back at at once.
+const LOOKS_BACK_MAX: usize = 2;
 
 /// What all routes share. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ struct Inner {
     hooks: Hooks,
     metrics: Option<PrometheusHandle>,
     sql: bool,
+    encrypted: bool,
+    looks_back: Semaphore,
     bulk: Bulk,
     subscribers: Mutex<BTreeMap<String, usize>>,
     draining: watch::Sender<bool>,
@@ -43,6 +47,7 @@ impl App {
         hooks: Hooks,
         metrics: Option<PrometheusHandle>,
         sql: bool,
+        encrypted: bool,
     ) -> App {
         App(Arc::new(Inner {
             engine,
@@ -52,6 +57,8 @@ impl App {
             hooks,
             metrics,
             sql,
+            encrypted,
+            looks_back: Semaphore::new(LOOKS_BACK_MAX),
             bulk: Bulk::default(),
             subscribers: Mutex::default(),
             draining: watch::Sender::new(false),
@@ -84,6 +91,11 @@ impl App {
         self.0.metrics.as_ref()
     }
 
+    /// Whether it speaks TLS itself.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.0.encrypted
+    }
+
     /// The engine as the clients of a namespace see it.
     pub(crate) async fn engine_of(&self, namespace: &str) -> Result<Engine, EngineError> {
         let known = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
@@ -102,6 +114,11 @@ impl App {
         let Some(audit) = &self.0.audit else { return Ok(()) };
         let written = audit.append(act, status, self.0.engine.now());
         written.inspect_err(|error| tracing::error!(%error, "the audit log cannot be written"))
+    }
+
+    /// Waits until one more run may be looked back at.
+    pub(crate) async fn turn_to_look_back(&self) -> Option<SemaphorePermit<'_>> {
+        self.0.looks_back.acquire().await.ok()
     }
 
     /// Room for one more who watches a run; none if there are too many. Dropping it gives the place back.

@@ -2,6 +2,7 @@
 
 mod guard;
 mod scope;
+pub(crate) mod session;
 mod token;
 
 pub use scope::Scope;
@@ -9,7 +10,7 @@ pub use token::{NewToken, Token, TokenError, Tokens};
 
 pub(crate) use token::hex;
 
-pub(crate) use guard::{Caller, Needs, guard};
+pub(crate) use guard::{Caller, Needs, guard, whose};
 
 use std::sync::Arc;
 

@@ -7,18 +7,22 @@
 mod bulk;
 mod event;
 mod explain;
+mod live;
 mod operate;
 mod run;
 mod schedule;
 mod task;
 mod tell;
+mod trace;
 mod workflow;
 
 pub use bulk::{BulkRefusal, BulkRequest, BulkView};
 pub use event::{EventPage, RunEvent, StreamEnd};
 pub use explain::{Explained, ExplainedOperation, InboxEntry, OperationList, OperationView};
+pub use live::{RunCounts, RunsChange};
 pub use operate::{
-    AskSql, Audited, DoctorFinding, DoctorReport, DoctorRequest, Health, HookReceived, Ready, SqlAnswer, WhoAmI,
+    AskSql, Audited, DoctorFinding, DoctorReport, DoctorRequest, Health, HookReceived, Ready, SessionRequest,
+    SqlAnswer, WhoAmI,
 };
 pub use run::{
     AwaitedView, FailureView, ForkRun, Forked, Limit, ReissuedOperation, RunList, RunResult, RunSummary, RunView,
@@ -33,6 +37,7 @@ pub use tell::{
     ApprovalList, ApprovalView, Decision, Delivered, FailCallback, NodeRequest, Reason, ResolveCallback, Resume,
     Signal, Unparked,
 };
+pub use trace::{TraceView, TracedCallView, TracedVariable};
 pub use workflow::{PutWorkflow, WorkflowList, WorkflowPut, WorkflowText, WorkflowVersionView};
 
 use serde::{Deserialize, Serialize};

@@ -114,7 +114,7 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let metrics = self.options.metrics.then(metrics::handle).flatten();
         let Options { access, hooks, sql, .. } = self.options.clone();
-        let app = App::new(self.engine, access, audit, hooks, metrics, sql);
+        let app = App::new(self.engine, access, audit, hooks, metrics, sql, self.options.tls.is_some());
         Ok(Bound { listener, address, router: router(&app), app, options: self.options })
     }
 }

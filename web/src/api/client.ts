@@ -1,6 +1,6 @@
 import createClient, { type Middleware } from 'openapi-fetch'
 import type { paths } from './schema'
-import { token, tokenIsRefused } from './token'
+import { sessionIsOver } from './session'
 import type { ErrorBody } from './types'
 
 /** Why the server did not do something, in its own words. */
@@ -17,21 +17,17 @@ export class ApiError extends Error {
   }
 }
 
-const authorise: Middleware = {
-  onRequest({ request }) {
-    const shown = token()
-    if (shown) request.headers.set('Authorization', `Bearer ${shown}`)
-    return request
-  },
-  onResponse({ response }) {
-    if (response.status === 401) tokenIsRefused()
+const noticeEnd: Middleware = {
+  onResponse({ response, schemaPath }) {
+    // A wrong token is told where it was typed.
+    if (response.status === 401 && schemaPath !== '/api/v1/session') sessionIsOver()
     return undefined
   },
 }
 
 // Asked for by its own origin: the policy allows no other.
 export const api = createClient<paths>({ baseUrl: '' })
-api.use(authorise)
+api.use(noticeEnd)
 
 interface Answer<T> {
   data?: T

@@ -16,12 +16,3 @@ export function readMetrics(text: string): Sample[] {
     return [{ name, labels: Object.fromEntries(pairs) as Record<string, string>, value: Number(value) }]
   })
 }
-
-/** How many runs a namespace has, by status. */
-export function countsByStatus(samples: Sample[] | undefined, namespace: string | undefined) {
-  const counts = new Map<string, number>()
-  for (const { name, labels, value } of samples ?? []) {
-    if (name === 'outlast_runs' && labels.namespace === namespace && labels.status) counts.set(labels.status, value)
-  }
-  return counts
-}

@@ -1,13 +1,17 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { answered, api } from './client'
 import { readMetrics } from './metrics'
-import { rests } from './types'
+import { hasEnded } from './types'
 
 /** How often what moves is asked for again, while the page is looked at. */
 const LIVE_MS = 2_000
 const CALM_MS = 5_000
+const SELDOM_MS = 15_000
 
 export const RUNS_PAGE = 100
+export const JOURNAL_PAGE = 1_000
+/** Open operations of which a run page is told why they are open. */
+const EXPLAINED_MAX = 300
 
 export interface RunFilter {
   status?: string
@@ -29,14 +33,6 @@ export const whoami = queryOptions({
 export const runsPage = (filter: RunFilter, cursor?: string) =>
   answered(api.GET('/api/v1/runs', { params: { query: { ...filter, cursor, limit: RUNS_PAGE } } }))
 
-export const runsHead = (filter: RunFilter) =>
-  queryOptions({
-    queryKey: ['runs', 'head', filter],
-    queryFn: () => runsPage(filter),
-    refetchInterval: LIVE_MS,
-    placeholderData: keepPreviousData,
-  })
-
 export const runs = (filter: RunFilter, limit: number) =>
   queryOptions({
     queryKey: ['runs', 'some', filter, limit],
@@ -45,19 +41,25 @@ export const runs = (filter: RunFilter, limit: number) =>
     placeholderData: keepPreviousData,
   })
 
+/** How often a run is asked for. Its stream tells when one that waits goes on; one that is driven, or was stopped, may change without an event. */
+function seldom(status: string | undefined) {
+  if (status === undefined || hasEnded(status)) return false
+  return status === 'waiting' ? SELDOM_MS : LIVE_MS
+}
+
 export const runView = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'view'],
-    queryFn: () => answered(api.GET('/api/v1/runs/{run}', { params: { path: { run } } })),
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}', { params: { path: { run }, query: { brief: true } } })),
     // The stream tells of changes; this finds those that are in no journal, such as a pause that was taken back.
-    refetchInterval: (query) => (query.state.data && rests(query.state.data.summary.status) ? CALM_MS : LIVE_MS),
+    refetchInterval: (query) => seldom(query.state.data?.summary.status),
   })
 
 export const runExplain = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'explain'],
-    queryFn: () => answered(api.GET('/api/v1/runs/{run}/explain', { params: { path: { run } } })),
-    refetchInterval: (query) => (query.state.data && rests(query.state.data.status) ? CALM_MS : LIVE_MS),
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}/explain', { params: { path: { run }, query: { limit: EXPLAINED_MAX } } })),
+    refetchInterval: (query) => seldom(query.state.data?.status),
   })
 
 export const runResult = (run: string) =>
@@ -68,7 +70,7 @@ export const runResult = (run: string) =>
 
 export const journalPage = (run: string, generation: number, from: number) =>
   answered(
-    api.GET('/api/v1/runs/{run}/events', { params: { path: { run }, query: { generation, from, limit: 1000 } } }),
+    api.GET('/api/v1/runs/{run}/events', { params: { path: { run }, query: { generation, from, limit: JOURNAL_PAGE } } }),
   )
 
 export const workflows = queryOptions({
@@ -98,6 +100,15 @@ export const workflowText = (name: string, version: string) =>
       answered(
         api.GET('/api/v1/workflows/{workflow}/versions/{version}', { params: { path: { workflow: name, version } } }),
       ),
+    staleTime: Infinity,
+    retry: false,
+  })
+
+export const runTrace = (run: string, at: number) =>
+  queryOptions({
+    queryKey: ['run-trace', run, at],
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}/trace', { params: { path: { run }, query: { at } } })),
+    placeholderData: keepPreviousData,
     staleTime: Infinity,
     retry: false,
   })

@@ -3,6 +3,8 @@ import type { components } from './schema'
 type Schemas = components['schemas']
 
 export type RunSummary = Schemas['RunSummary']
+export type RunsChange = Schemas['RunsChange']
+export type TraceView = Schemas['TraceView']
 export type RunView = Schemas['RunView']
 export type RunResult = Schemas['RunResult']
 export type RunEvent = Schemas['RunEvent']

@@ -66,7 +66,7 @@ export function WorkflowPage() {
         <Suspense fallback={<Loading />}>
           {style === 'flow' && <Graph text={found.data.text} />}
           <h2>Source</h2>
-          <Source text={found.data.text} language={style === 'flow' ? 'yaml' : 'script'} locations={[]} />
+          <Source text={found.data.text} language={style === 'flow' ? 'yaml' : 'script'} lines={[]} />
         </Suspense>
       )}
       {starts && <StartDialog chosen={workflow} onClose={() => setStarts(false)} />}

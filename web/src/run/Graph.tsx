@@ -7,15 +7,15 @@ import { plural, visible } from '../ui/text'
 import { Detail } from './Detail'
 import { marksOf, readFlow } from './flow'
 import './graph.css'
-import { type GraphNode, place } from './layout'
+import { type GraphNode, NOT_TAKEN, place } from './layout'
 import type { Operation } from './operations'
 
 const TYPES = { card: Card, label: Label }
 
 /** A flow's graph; with a run's operations, every node is marked. */
-export function Graph({ text, operations }: { text: string; operations?: Operation[] }) {
+export function Graph({ text, operations, ended = false }: { text: string; operations?: Operation[]; ended?: boolean }) {
   const [chosen, setChosen] = useState<string>()
-  const drawn = useMemo(() => draw(text, operations), [text, operations])
+  const drawn = useMemo(() => draw(text, operations, ended), [text, operations, ended])
   if (drawn instanceof Error) return <ErrorNote error={drawn} />
   if (drawn.nodes.length === 0) return <Empty title="The flow has no nodes." />
   const node = drawn.nodes.find(({ id }) => id === chosen)
@@ -42,7 +42,9 @@ export function Graph({ text, operations }: { text: string; operations?: Operati
       {node && operations && (
         <section aria-label={`Node ${node.id}`}>
           <h3 className="mono">{node.id}</h3>
-          {found.length === 0 && <p className="faint">The run has not come here yet.</p>}
+          {found.length === 0 && (
+            <p className="faint">{node.data.mark.words === NOT_TAKEN ? 'The run went another way.' : ended ? 'The run never came here.' : 'The run has not come here yet.'}</p>
+          )}
           {found.slice(-20).map((operation) => (
             <Detail key={operation.key} operation={operation} />
           ))}
@@ -53,11 +55,11 @@ export function Graph({ text, operations }: { text: string; operations?: Operati
   )
 }
 
-function draw(text: string, operations?: Operation[]) {
+function draw(text: string, operations: Operation[] | undefined, ended: boolean) {
   try {
     const { nodes, edges } = readFlow(text)
     const placed = place(nodes, edges, marksOf(operations ?? []))
-    for (const { data } of placed.nodes) data.hasRun = operations !== undefined
+    for (const { data } of placed.nodes) data.elsewise = operations && (ended ? 'not reached' : 'not yet')
     return placed
   } catch (error) {
     return new Error(`this flow cannot be drawn: ${(error as Error).message}`)
@@ -65,7 +67,7 @@ function draw(text: string, operations?: Operation[]) {
 }
 
 function Card({ data }: NodeProps<GraphNode>) {
-  const { title, kind, mark, isFrame, hasRun } = data
+  const { title, kind, mark, isFrame, elsewise } = data
   return (
     <div className={`card ${isFrame ? 'card-frame' : ''} card-${mark.state ?? 'none'}`}>
       <Handle type="target" position={Position.Top} isConnectable={false} />
@@ -73,7 +75,7 @@ function Card({ data }: NodeProps<GraphNode>) {
         <strong>{visible(title)}</strong> <span className="faint clip">{visible(kind)}</span>
       </div>
       <div className="card-mark">
-        {mark.state ? <Status status={mark.state} /> : <span className="faint">{hasRun ? mark.words || 'not yet' : ''}</span>}
+        {mark.state ? <Status status={mark.state} /> : <span className="faint">{elsewise && (mark.words || elsewise)}</span>}
         {mark.state && mark.words !== mark.state && <span className="faint"> {mark.words}</span>}
       </div>
       <Handle type="source" position={Position.Bottom} isConnectable={false} />

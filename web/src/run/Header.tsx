@@ -99,8 +99,7 @@ export function Header({ view, explained, style, operations, journal }: Props) {
 
 function Why({ explained, note }: { explained: Explained; note?: string }) {
   const [first = '', ...rest] = shortened(explained.text).split('\n')
-  const wakes = explained.operations.flatMap(({ until }) => (until ? [Date.parse(until)] : []))
-  const next = wakes.length > 0 ? Math.min(...wakes) : undefined
+  const more = Math.max(0, rest.length - 8) + (explained.left_out ?? 0)
   return (
     <section className="why" aria-label="Why it stands here">
       <p>
@@ -115,11 +114,11 @@ function Why({ explained, note }: { explained: Explained; note?: string }) {
           ))}
         </ul>
       )}
-      {rest.length > 8 && <p className="faint">And {rest.length - 8} more, under Operations.</p>}
+      {more > 0 && <p className="faint">And {more.toLocaleString('en')} more, under Operations.</p>}
       {note && !explained.text.includes(note) && <p>{visible(note)}</p>}
-      {next !== undefined && (
+      {explained.next_wake && (
         <p>
-          It wakes up by itself <strong><Time at={next} /></strong>.
+          It wakes up by itself <strong><Time at={explained.next_wake} /></strong>.
         </p>
       )}
     </section>

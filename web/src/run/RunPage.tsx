@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Suspense, lazy, useMemo } from 'react'
 import { runExplain, runView, workflowText } from '../api/queries'
+import { hasEnded } from '../api/types'
 import { runRoute } from '../router'
 import { ErrorNote, Loading } from '../ui/Notes'
 import { type Tab, Tabs } from '../ui/Tabs'
@@ -16,7 +17,8 @@ import { useJournal } from './useJournal'
 
 // Large, and not for everybody.
 const Source = lazy(() => import('./Source').then(({ Source }) => ({ default: Source })))
-const Graph = lazy(() => import('./Graph').then(({ Graph }) => ({ default: Graph })))
+const ScriptTab = lazy(() => import('./ScriptTab').then(({ ScriptTab }) => ({ default: ScriptTab })))
+const FlowTab = lazy(() => import('./FlowTab').then(({ FlowTab }) => ({ default: FlowTab })))
 
 export function RunPage() {
   const { run } = runRoute.useParams()
@@ -30,7 +32,7 @@ export function RunPage() {
     enabled: summary !== undefined,
   }).data
   const awake = summary && ['paused', 'parked'].includes(summary.status) ? summary.status : 'moves'
-  const journal = useJournal(run, summary?.generation, awake)
+  const journal = useJournal(run, summary?.generation, summary?.events ?? 0, awake)
   const created = summary ? Date.parse(summary.created_at) : 0
   const operations = useMemo(() => operationsOf(journal.events, created), [journal.events, created])
 
@@ -57,7 +59,7 @@ export function RunPage() {
       title: 'Graph',
       body: () => (
         <Suspense fallback={<Loading />}>
-          <Graph text={body} operations={operations} />
+          <FlowTab text={body} events={journal.events} created={created} ended={hasEnded(summary.status)} />
         </Suspense>
       ),
     })
@@ -70,13 +72,12 @@ export function RunPage() {
   )
   if (text?.text) {
     const body = text.text
-    const locations = marks.flatMap(({ location }) => location ?? [])
     tabs.push({
       id: 'source',
       title: 'Source',
       body: () => (
         <Suspense fallback={<Loading />}>
-          <Source text={body} language={style === 'flow' ? 'yaml' : 'script'} locations={locations} />
+          {style === 'flow' ? <Source text={body} language="yaml" lines={[]} /> : <ScriptTab run={run} text={body} events={journal.events} />}
         </Suspense>
       ),
     })

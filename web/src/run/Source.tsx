@@ -9,8 +9,8 @@ import { useEffect, useRef } from 'react'
 interface Props {
   text: string
   language: 'script' | 'yaml'
-  /** Where the run stands: `order.wf:8:26`. */
-  locations: string[]
+  /** The lines in which the run waits. */
+  lines: number[]
 }
 
 class Here extends GutterMarker {
@@ -38,10 +38,9 @@ const look = EditorView.theme({
 })
 
 /** A workflow's text, with a mark where the run stands. */
-export function Source({ text, language, locations }: Props) {
+export function Source({ text, language, lines }: Props) {
   const host = useRef<HTMLDivElement>(null)
-  const lines = [...new Set(locations.flatMap((location) => Number(/:(\d+):\d+$/.exec(location)?.[1]) || []))].sort((a, b) => a - b)
-  const places = lines.join(',')
+  const places = [...new Set(lines)].sort((a, b) => a - b).join(',')
   useEffect(() => {
     const element = host.current
     if (!element) return
@@ -55,14 +54,14 @@ export function Source({ text, language, locations }: Props) {
     return () => view.destroy()
   }, [text, language, places])
   return (
-    <>
-      {lines.length > 0 && (
+    <div>
+      {places && (
         <p>
-          The run is at line {lines.join(', ')}, marked <span aria-hidden="true">▶</span>.
+          The run is at line {places.replaceAll(',', ', ')}, marked <span aria-hidden="true">▶</span>.
         </p>
       )}
       <div ref={host} className="source" />
-    </>
+    </div>
   )
 }
 

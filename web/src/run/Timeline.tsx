@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import { type RunSummary, rests } from '../api/types'
 import { Empty } from '../ui/Notes'
 import { visible } from '../ui/text'
-import { exact, length, useSecond } from '../ui/time'
+import { exact, length, useNow } from '../ui/time'
 import { Detail } from './Detail'
 import type { Operation } from './operations'
 
@@ -16,8 +16,8 @@ export function Timeline({ operations, summary }: { operations: Operation[]; sum
   const [zoom, setZoom] = useState(1)
   const [chosen, setChosen] = useState<string>()
   const [search, setSearch] = useState('')
-  const second = useSecond()
   const from = Date.parse(summary.created_at)
+  const second = useNow(from)
   const now = rests(summary.status) ? endOf(operations, summary) : Math.max(second, endOf(operations, summary))
   const until = Math.max(now, from + 1)
   const rows = useMemo(() => matching(operations, search), [operations, search])

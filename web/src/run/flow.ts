@@ -88,25 +88,45 @@ function isInside(key: string, path: string[]): boolean {
   return at === path.length
 }
 
-/** How many iterations each container has begun. */
+interface Items {
+  begun: number
+  done: number
+  /** The latest that began, from 1. */
+  latest: number
+  total?: number
+}
+
+/** How far each container is. */
 function totalsOf(operations: Operation[]) {
-  const totals = new Map<string, { begun: number; done: number }>()
-  for (const { kind, key, state } of operations) {
+  const totals = new Map<string, Items>()
+  for (const { kind, key, state, total } of operations) {
     if (kind !== 'iteration') continue
-    const container = key.slice(0, key.lastIndexOf('/'))
-    const known = totals.get(container) ?? { begun: 0, done: 0 }
-    totals.set(container, { begun: known.begun + 1, done: known.done + (state === 'done' ? 1 : 0) })
+    const cut = key.lastIndexOf('/')
+    const known = totals.get(key.slice(0, cut)) ?? { begun: 0, done: 0, latest: 0 }
+    totals.set(key.slice(0, cut), {
+      begun: known.begun + 1,
+      done: known.done + (state === 'done' ? 1 : 0),
+      latest: Math.max(known.latest, Number(key.slice(cut + 1)) + 1),
+      total: total ?? known.total,
+    })
   }
   return totals
 }
 
-function wordsOf(found: Operation[], totals: Map<string, { begun: number; done: number }>): Omit<Mark, 'operations'> {
+function wordsOf(found: Operation[], totals: Map<string, Items>): Omit<Mark, 'operations'> {
   if (found.length === 0) return { words: '' }
   const order: Operation['state'][] = ['running', 'waiting', 'failed', 'done', 'skipped', 'cancelled']
   const state = order.find((wanted) => found.some((operation) => operation.state === wanted))
   const only = found.length === 1 ? found[0] : undefined
   const inside = only && totals.get(only.key)
-  if (inside && inside.begun > 1) return { state, words: `${inside.done} of ${inside.begun} items` }
+  if (inside && (inside.begun > 1 || (inside.total ?? 0) > 1)) return { state, words: itemsOf(inside, state) }
   if (only) return { state, words: only.attempts > 1 ? `${only.attempts} attempts` : String(state) }
   return { state, words: `${found.filter((operation) => operation.state === 'done').length} of ${found.length}` }
+}
+
+/** `item 47 of 100` while it goes on; `99 of 100 items` when it is over, or where several run at once. */
+function itemsOf({ begun, done, latest, total }: Items, state?: Operation['state']): string {
+  const goesOn = state === 'running' || state === 'waiting'
+  if (goesOn && begun - done <= 1) return total ? `item ${latest} of ${total}` : `item ${latest}`
+  return `${done} of ${total ?? begun} items`
 }

@@ -7,11 +7,14 @@ export interface Card extends Record<string, unknown> {
   kind: string
   mark: Mark
   isFrame: boolean
-  /** Whether it is drawn for a run, and not for the text alone. */
-  hasRun?: boolean
+  /** What is said of it where the run says nothing; nothing if it is drawn for the text alone. */
+  elsewise?: string
 }
 
 export type GraphNode = Node<Card>
+
+/** What is said of a node that the run passed by. */
+export const NOT_TAKEN = 'not taken'
 
 const WIDTH = 210
 const HEIGHT = 58
@@ -70,13 +73,28 @@ const again = (source: string, target: string): Edge => ({
   className: 'loop',
 })
 
+/** Of these only one part is taken. */
+const CHOICES = new Set(['if', 'switch'])
+
+/** Where one part of a choice was taken, the others never will be. */
+function passBy(parts: Placed[]) {
+  const isTaken = ({ nodes }: Placed) => nodes.some(({ data }) => data.mark.state !== undefined)
+  if (!parts.some(isTaken)) return
+  for (const part of parts) if (!isTaken(part)) part.nodes.forEach(notTaken)
+}
+
+function notTaken({ data }: GraphNode) {
+  if (data.mark.state === undefined) data.mark = { ...data.mark, words: NOT_TAKEN }
+}
+
 /** A node with what is inside it, its parts beside each other. */
 function box(source: FlowNode, marks: (path: string[]) => Mark, path: string[]) {
   const id = path.join('/')
   const inside: Placed = { nodes: [], edges: [], width: 0, height: 0 }
   let x = GAP
-  for (const { name, nodes } of source.parts) {
-    const part = place(nodes, undefined, marks, path, id)
+  const parts = source.parts.map(({ name, nodes }) => ({ name, part: place(nodes, undefined, marks, path, id) }))
+  if (CHOICES.has(source.type)) passBy(parts.map(({ part }) => part))
+  for (const { name, part } of parts) {
     for (const node of part.nodes) {
       if (node.parentId === id) node.position = { x: node.position.x + x, y: node.position.y + HEAD + (name ? 20 : 0) }
     }
@@ -89,7 +107,7 @@ function box(source: FlowNode, marks: (path: string[]) => Mark, path: string[]) 
   const isFrame = source.parts.length > 0
   const data: Card = { title: source.id, kind: source.runs ? `${source.type} ${source.runs}` : source.type, mark: marks(path), isFrame }
   const isOver = data.mark.state !== undefined && !['running', 'waiting'].includes(data.mark.state)
-  for (const { data: within } of inside.nodes) if (isOver && within.mark.state === undefined) within.mark = { ...within.mark, words: 'not taken' }
+  if (isOver) inside.nodes.forEach(notTaken)
   const node: GraphNode = { id, type: 'card', data, position: { x: 0, y: 0 }, ariaLabel: `${source.type} ${source.id}: ${data.mark.state ?? 'not yet'} ${data.mark.words}`.trim() }
   return { source, node, inside, width: isFrame ? Math.max(WIDTH, x) : WIDTH, height: isFrame ? inside.height + HEAD + GAP : HEIGHT }
 }

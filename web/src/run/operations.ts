@@ -20,6 +20,8 @@ export interface Operation {
   error?: { code: string; message: string; trace?: string }
   input?: unknown
   output?: unknown
+  /** Of an iteration: how many its container will have, where that is known. */
+  total?: number
   /** Its events, by their place in the journal. */
   events: number[]
   level: number
@@ -114,6 +116,7 @@ function say(operation: Operation, event: RunEvent, data: Data, [kind, says]: (t
   if (typeof name === 'string') operation.name = name
   if (typeof data.child === 'string' && kind === 'child') operation.child = data.child
   if (typeof data.deadline === 'number') operation.deadline = data.deadline
+  if (typeof data.total === 'number') operation.total = data.total
   if (typeof data.attempts === 'number') operation.attempts = data.attempts
   const error = data.error as Operation['error']
   switch (says) {

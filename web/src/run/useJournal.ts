@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
-import { journalPage } from '../api/queries'
-import { watch } from '../api/stream'
+import { useEffect, useRef, useState } from 'react'
+import { JOURNAL_PAGE, journalPage } from '../api/queries'
+import { AGAIN_MS, pause, untilHidden, watch, whenVisible } from '../api/stream'
 import type { RunEvent } from '../api/types'
 
 export interface Journal {
@@ -15,19 +15,25 @@ export interface Journal {
 
 const EMPTY: Journal = { generation: 0, events: [], told: [], state: 'loading' }
 const TOLD_MAX = 500
-const AGAIN_MS = 1_500
+/** Pages that are asked for at once. */
+const AHEAD_MAX = 5
+/** How long after the rest of the page was asked for it is asked for again. */
+const CHANGED_MS = 250
 
 /**
- * A run's journal: pages of what there is, then what comes. `awake` changes when a run that rested goes on, and the stream
+ * A run's journal: pages of what there is, then what comes. So many events are expected to be there; `awake` changes when a run that rested goes on, and the stream
  * is opened again.
  */
-export function useJournal(run: string, generation: number | undefined, awake: string): Journal {
+export function useJournal(run: string, generation: number | undefined, expected: number, awake: string): Journal {
   const [journal, setJournal] = useState(EMPTY)
   const queries = useQueryClient()
+  const atFirst = useRef(expected)
+  if (generation === undefined) atFirst.current = expected
   useEffect(() => {
     if (generation === undefined) return
     const stop = new AbortController()
-    const reader = new Reader(run, generation, stop.signal, setJournal, () => {
+    const about = { run, generation, expected: atFirst.current }
+    const reader = new Reader(about, stop.signal, setJournal, () => {
       void queries.invalidateQueries({ queryKey: ['run', run] })
     })
     void reader.read()
@@ -41,9 +47,10 @@ class Reader {
   private told: RunEvent[] = []
   private scheduled = false
 
+  private toldAt = 0
+
   constructor(
-    private readonly run: string,
-    private readonly generation: number,
+    private readonly about: { run: string; generation: number; expected: number },
     private readonly signal: AbortSignal,
     private readonly show: (journal: Journal) => void,
     private readonly changed: () => void,
@@ -51,10 +58,12 @@ class Reader {
 
   async read() {
     while (!this.signal.aborted) {
+      await whenVisible(this.signal)
+      const watched = untilHidden(this.signal)
       try {
         await this.pages()
         this.publish('live')
-        const over = await watch({ run: this.run, after: this.last(), onEvent: this.take, signal: this.signal })
+        const over = await watch({ run: this.about.run, after: this.last(), onEvent: this.take, signal: watched })
         if (over === 'end') {
           this.publish('rests')
           this.changed()
@@ -64,17 +73,23 @@ class Reader {
         // Whatever went wrong, what is here stays, and the rest is asked for again.
       }
       if (this.signal.aborted) return
+      if (watched.aborted) continue
       this.publish('lost')
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+      await pause(AGAIN_MS)
     }
   }
 
   private async pages() {
+    const { run, generation, expected } = this.about
     for (;;) {
-      const page = await journalPage(this.run, this.generation, this.events.length)
-      if (page.events.length === 0) return
-      this.events = this.events.concat(page.events)
-      if (page.events.length < 1_000) return
+      const from = this.events.length
+      // Those that are known to be there are asked for at once. What a page left out comes with the stream.
+      const ahead = Math.min(AHEAD_MAX, Math.max(1, Math.ceil((expected - from) / JOURNAL_PAGE)))
+      const asked = Array.from({ length: ahead }, (_, page) => journalPage(run, generation, from + page * JOURNAL_PAGE))
+      for (const { events } of await Promise.all(asked)) {
+        this.events = this.events.concat(events)
+        if (events.length < JOURNAL_PAGE) return
+      }
       this.publish('loading')
     }
   }
@@ -82,13 +97,13 @@ class Reader {
   private last(): string | undefined {
     const index = this.events.at(-1)?.index
     if (index === undefined || index === null) return undefined
-    return this.generation === 0 ? String(index) : `${this.generation}:${index}`
+    return this.about.generation === 0 ? String(index) : `${this.about.generation}:${index}`
   }
 
   private take = (event: RunEvent) => {
     if (event.index === undefined || event.index === null) {
       if (event.kind !== 'RUN_STARTED') this.told = this.told.concat(event).slice(-TOLD_MAX)
-    } else if (event.generation === this.generation && event.index >= this.events.length) {
+    } else if (event.generation === this.about.generation && event.index >= this.events.length) {
       this.events = this.events.concat(event)
     }
     // Many events of one moment are drawn once.
@@ -97,11 +112,20 @@ class Reader {
     setTimeout(() => {
       this.scheduled = false
       this.publish('live')
-      this.changed()
+      this.tell()
     }, 50)
   }
 
+  /** Has the rest of the page asked for again: soon, and not for every event. */
+  private tell() {
+    const now = Date.now()
+    if (now < this.toldAt) return
+    const wait = Math.max(0, this.toldAt + CHANGED_MS - now)
+    this.toldAt = now + wait
+    setTimeout(() => !this.signal.aborted && this.changed(), wait)
+  }
+
   private publish(state: Journal['state']) {
-    if (!this.signal.aborted) this.show({ generation: this.generation, events: this.events, told: this.told, state })
+    if (!this.signal.aborted) this.show({ generation: this.about.generation, events: this.events, told: this.told, state })
   }
 }

@@ -1,9 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { StartDialog } from '../act/StartDialog'
-import { countsByStatus } from '../api/metrics'
-import { type RunFilter, metrics, whoami } from '../api/queries'
+import type { RunFilter } from '../api/queries'
 import { STATUSES } from '../api/types'
 import { runsRoute } from '../router'
 import { useMay } from '../shell/scopes'
@@ -36,7 +34,7 @@ export function RunsPage() {
       <div className="bar">
         <h1>Runs</h1>
         <span className="faint" role="status">
-          {head.data && `${plural(rows.length, 'run')}${hasMore ? ' so far' : ''}`}
+          {head.isHere && `${plural(rows.length, 'run')}${hasMore ? ' so far' : ''}`}
         </span>
         <span className="spread" />
         {may('admin') && canBulk(filter) && rows.length > 0 && (
@@ -51,12 +49,12 @@ export function RunsPage() {
           </button>
         )}
       </div>
-      <Counts filter={filter} onChange={change} />
+      <Counts counts={head.counts} filter={filter} onChange={change} />
       <Filters filter={filter} onChange={change} />
       {chosen.length > 0 && <Bulk runs={chosen} onDone={() => setSelected(new Set())} />}
       <ErrorNote error={head.error} />
-      {head.isPending && !head.error && <Loading />}
-      {head.data && rows.length === 0 && <NoRuns isFiltered={isFiltered} onClear={() => change({})} />}
+      {!head.isHere && rows.length === 0 && !head.error && <Loading />}
+      {head.isHere && rows.length === 0 && <NoRuns isFiltered={isFiltered} onClear={() => change({})} />}
       {rows.length > 0 && (
         <RunTable
           rows={rows}
@@ -85,11 +83,8 @@ function NoRuns({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => v
 }
 
 /** How many there are, by status. Each count is a filter. */
-function Counts({ filter, onChange }: { filter: RunFilter; onChange: (filter: RunFilter) => void }) {
-  const namespace = useQuery(whoami).data?.namespace
-  const may = useMay()
-  const samples = useQuery({ ...metrics, enabled: may('admin') }).data
-  const counts = countsByStatus(samples, namespace)
+function Counts(props: { counts: Record<string, number>; filter: RunFilter; onChange: (filter: RunFilter) => void }) {
+  const { counts, filter, onChange } = props
   const chosen = new Set(filter.status?.split(','))
   const toggle = (status: string) => {
     const next = new Set(chosen)
@@ -101,7 +96,7 @@ function Counts({ filter, onChange }: { filter: RunFilter; onChange: (filter: Ru
       {STATUSES.map((status) => (
         <button key={status} type="button" aria-pressed={chosen.has(status)} onClick={() => toggle(status)}>
           <Status status={status} />
-          {counts.has(status) && <span className="number">{counts.get(status)?.toLocaleString('en')}</span>}
+          {counts[status] !== undefined && <span className="number">{counts[status].toLocaleString('en')}</span>}
         </button>
       ))}
     </div>

@@ -1,10 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { ApiError, refusal } from '../api/client'
-import { logIn } from '../api/token'
+import { answered, api } from '../api/client'
+import { sessionHasBegun } from '../api/session'
 import { ErrorNote } from '../ui/Notes'
 
-/** Asks for a token. It is tried before it is kept. */
+/** Asks for a token, once: from then on the browser has a cookie that says the same. */
 export function Login() {
   const [shown, setShown] = useState('')
   const [error, setError] = useState<unknown>()
@@ -12,11 +12,9 @@ export function Login() {
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     try {
-      const headers = { Authorization: `Bearer ${shown.trim()}` }
-      const response = await fetch('/api/v1/whoami', { headers })
-      if (!response.ok) throw new ApiError(response.status, refusal(await response.json(), response.status))
-      logIn(shown.trim())
+      await answered(api.POST('/api/v1/session', { body: { token: shown.trim() } }))
       queries.clear()
+      sessionHasBegun()
     } catch (refused) {
       setError(refused)
     }
@@ -44,7 +42,7 @@ export function Login() {
         </button>
       </form>
       <p className="faint">
-        The token is kept in this tab until it is closed. Whoever runs the server puts tokens into <code>outlast.toml</code>, under{' '}
+        The browser keeps it, out of reach of any script, until you log out or the token expires. Whoever runs the server puts tokens into <code>outlast.toml</code>, under{' '}
         <code>[[tokens]]</code>.
       </p>
     </main>

@@ -1,8 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useRouterState } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
+import { answered, api } from '../api/client'
 import { approvals, whoami } from '../api/queries'
-import { logOut, token, useNeedsToken } from '../api/token'
+import { sessionIsOver, useNeedsSession } from '../api/session'
 import { type Theme, applyTheme, theme } from '../theme/theme'
 import { Empty, ErrorNote } from '../ui/Notes'
 import { Login } from './Login'
@@ -19,12 +20,19 @@ const PAGES = [
 ] as const
 
 export function Shell() {
-  const needsToken = useNeedsToken()
-  return needsToken ? <Login /> : <Frame />
+  const needsSession = useNeedsSession()
+  return needsSession ? <Login /> : <Frame />
 }
 
 function Frame() {
   const who = useQuery(whoami)
+  const queries = useQueryClient()
+  const logOut = async () => {
+    await answered(api.DELETE('/api/v1/session'))
+    sessionIsOver()
+    // Nothing that was read stays for whoever comes next.
+    queries.clear()
+  }
   const waiting = useQuery(approvals).data?.approvals.length ?? 0
   usePageTitle()
   return (
@@ -56,8 +64,8 @@ function Frame() {
             </span>
           )}
           <ThemeChoice />
-          {token() && (
-            <button type="button" className="quiet" onClick={logOut}>
+          {who.data?.session && (
+            <button type="button" className="quiet" onClick={() => void logOut()}>
               Log out
             </button>
           )}

@@ -57,8 +57,14 @@ export function useRelative(instant: number): string {
   return useSyncExternalStore(subscribe, useCallback(() => relative(instant, Date.now()), [instant]))
 }
 
-/** The time, by the second. */
-export const useSecond = () => useSyncExternalStore(subscribe, () => Math.floor(Date.now() / 1_000) * 1_000)
+/** The time, as exactly as it can be seen on something that began then: by the second at first, by the minute after an hour. */
+export const useNow = (began: number) =>
+  useSyncExternalStore(subscribe, () => {
+    const now = Date.now()
+    const age = now - began
+    const step = age < 300_000 ? 1_000 : age < 3_600_000 ? 5_000 : 60_000
+    return Math.floor(now / step) * step
+  })
 
 export const exact = (instant: string | number) =>
   `${new Date(instant).toISOString().replace('T', ' ').replace('Z', '')} UTC`

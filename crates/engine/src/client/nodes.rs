@@ -74,9 +74,15 @@ impl RunHandle {
     /// Where a run of a flow stands: the node, the outputs so far, and the stack of containers with the iteration and the child
     /// each is in. It is folded from the journal, wherever the run is driven, and also when it has ended.
     pub async fn position(&self) -> Result<Position, EngineError> {
+        self.position_at(u64::MAX).await
+    }
+
+    /// Where a run of a flow stood after so many events of its journal.
+    pub async fn position_at(&self, events: u64) -> Result<Position, EngineError> {
         let read = self.read().await?;
         let input = &read.loaded.input;
-        derive(read.flow()?, &read.info, input, &read.events)
+        let events = usize::try_from(events).unwrap_or(usize::MAX).min(read.events.len());
+        derive(read.flow()?, &read.info, input, &read.events[..events])
             .map_err(|error| StoreError::Corrupt { what: self.run.to_string(), detail: error.to_string() }.into())
     }
 

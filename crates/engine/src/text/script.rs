@@ -38,6 +38,10 @@ impl Definition for Script {
         Needs { steps: Vec::new(), workflows: workflows.collect() }
     }
 
+    fn script(&self) -> Option<&Script> {
+        Some(self)
+    }
+
     fn snapshots(&self) -> Option<&str> {
         Some(self.definition())
     }

@@ -18,6 +18,11 @@ impl Machine {
         self.fuel = self.limits.instructions;
     }
 
+    /// How many instructions were run since the last fact.
+    pub(crate) fn spent(&self) -> u64 {
+        self.limits.instructions - self.fuel
+    }
+
     /// Every call that is suspended and can be reached, in the order in which they are found.
     pub(crate) fn suspended(&self) -> Vec<Suspended<'_>> {
         let marked = self.heap.mark(self.roots());

@@ -22,7 +22,7 @@ use crate::dto::{EventPage, StreamEnd};
 use crate::error::{ApiError, ApiResult};
 
 /// How often a stream that has nothing to say says so, so that nobody on the way takes it for dead.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Which part of the journal.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -88,11 +88,16 @@ pub(super) async fn openapi() -> Response {
 /// Whose token this is, and what it may do.
 #[utoipa::path(get, path = "/api/v1/whoami", responses((status = 200, body = WhoAmI)))]
 pub(super) async fn whoami(caller: Caller) -> Answer<WhoAmI> {
-    Answer(WhoAmI {
+    Answer(about(&caller))
+}
+
+pub(super) fn about(caller: &Caller) -> WhoAmI {
+    WhoAmI {
         name: caller.name.to_string(),
         namespace: caller.engine.namespace().to_string(),
         scopes: caller.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
-    })
+        session: caller.has_session,
+    }
 }
 
 /// Looks for runs that nothing would ever move again; repairs what their journals prove, if that is asked for.

@@ -2,6 +2,7 @@
 
 mod explain;
 mod start;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use outlast::{EngineError, RunHandle};
+use outlast::{EngineError, List, RunHandle};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -21,6 +22,7 @@ use crate::dto::{self, Done, Explained, OperationList, RunList, RunResult, RunVi
 use crate::error::{ApiError, ApiResult};
 
 pub(super) use start::*;
+pub(super) use trace::*;
 
 /// How long a request may wait for something to happen.
 pub(super) const WAIT_MS_MAX: u64 = 60_000;
@@ -50,7 +52,7 @@ pub(super) struct Which {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
     /// Where the last page ended.
-    cursor: Option<String>,
+    pub(super) cursor: Option<String>,
 }
 
 /// How many a page has.
@@ -64,36 +66,43 @@ pub(super) fn page_size(limit: Option<u16>) -> ApiResult<usize> {
 /// Finds runs, the newest first.
 #[utoipa::path(get, path = "/api/v1/runs", params(Which), responses((status = 200, body = RunList)))]
 pub(super) async fn list(caller: Caller, Query(which): Query<Which>) -> ApiResult<Answer<RunList>> {
-    let mut list = caller.engine.list().page_size(page_size(which.limit)?);
-    for status in which.status.iter().flat_map(|all| all.split(',')) {
-        list = list.status(convert::status_of(status)?);
-    }
-    if let Some(workflow) = &which.workflow {
-        list = list.workflow(workflow);
-    }
-    if let Some(version) = &which.version {
-        list = list.version(version);
-    }
-    if let Some(prefix) = &which.prefix {
-        list = list.id_prefix(text("a prefix", prefix, 255)?);
-    }
-    if let Some(from) = &which.created_from {
-        list = list.created_from(convert::instant_of("`created_from`", from)?);
-    }
-    if let Some(until) = &which.created_until {
-        list = list.created_until(convert::instant_of("`created_until`", until)?);
-    }
-    if let Some(parent) = &which.parent {
-        list = list.parent(parent);
-    }
-    if let Some(attribute) = &which.attribute {
-        let parts = text("an attribute", attribute, TEXT_BYTES_MAX)?.split_once('=');
-        let (name, value) = parts.ok_or_else(|| ApiError::invalid("an attribute is looked for as `name=value`"))?;
-        list = list.attribute(name, value);
-    }
-    let page = list.after(convert::cursor_of(which.cursor.as_deref())?).await?;
+    let page = which.ask(&caller)?.await?;
     let runs = page.runs.iter().map(convert::summary).collect();
     Ok(Answer(RunList { runs, next: convert::cursor(page.next) }))
+}
+
+impl Which {
+    /// The question as the engine takes it.
+    pub(super) fn ask<'c>(&self, caller: &'c Caller) -> ApiResult<List<'c>> {
+        let mut list = caller.engine.list().page_size(page_size(self.limit)?);
+        for status in self.status.iter().flat_map(|all| all.split(',')) {
+            list = list.status(convert::status_of(status)?);
+        }
+        if let Some(workflow) = &self.workflow {
+            list = list.workflow(workflow);
+        }
+        if let Some(version) = &self.version {
+            list = list.version(version);
+        }
+        if let Some(prefix) = &self.prefix {
+            list = list.id_prefix(text("a prefix", prefix, 255)?);
+        }
+        if let Some(from) = &self.created_from {
+            list = list.created_from(convert::instant_of("`created_from`", from)?);
+        }
+        if let Some(until) = &self.created_until {
+            list = list.created_until(convert::instant_of("`created_until`", until)?);
+        }
+        if let Some(parent) = &self.parent {
+            list = list.parent(parent);
+        }
+        if let Some(attribute) = &self.attribute {
+            let parts = text("an attribute", attribute, TEXT_BYTES_MAX)?.split_once('=');
+            let (name, value) = parts.ok_or_else(|| ApiError::invalid("an attribute is looked for as `name=value`"))?;
+            list = list.attribute(name, value);
+        }
+        Ok(list.after(convert::cursor_of(self.cursor.as_deref())?))
+    }
 }
 
 /// What is recorded of a run's last generation, to be replayed elsewhere.
@@ -103,17 +112,40 @@ pub(super) async fn export(caller: Caller, Path(run): Path<String>) -> ApiResult
 }
 
 /// Where a run of a flow stands: its node, the outputs so far, and the containers it is in.
-#[utoipa::path(get, path = "/api/v1/runs/{run}/position", responses((status = 200, body = serde_json::Value)))]
-pub(super) async fn position(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<outlast::Position>> {
-    Ok(Answer(caller.engine.run(&run)?.position().await?))
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}/position",
+    params(When),
+    responses((status = 200, body = serde_json::Value))
+)]
+pub(super) async fn position(
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(when): Query<When>,
+) -> ApiResult<Answer<outlast::Position>> {
+    Ok(Answer(caller.engine.run(&run)?.position_at(when.events()).await?))
+}
+
+/// How much to tell.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct HowMuch {
+    /// Leaves out what it waits for, of which there may be ten thousand.
+    #[serde(default)]
+    brief: bool,
 }
 
 /// A run, with everything it waits for.
-#[utoipa::path(get, path = "/api/v1/runs/{run}", responses((status = 200, body = RunView)))]
-pub(super) async fn get(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<RunView>> {
+#[utoipa::path(get, path = "/api/v1/runs/{run}", params(HowMuch), responses((status = 200, body = RunView)))]
+pub(super) async fn get(
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(how_much): Query<HowMuch>,
+) -> ApiResult<Answer<RunView>> {
     let run = caller.engine.run(&run)?;
     let view = run.view().await?;
-    let awaiting = run.awaiting().await?;
+    let awaiting = if how_much.brief { Vec::new() } else { run.awaiting().await? };
     Ok(Answer(RunView {
         summary: convert::summary(&view),
         input: dto::json(&run.input().await?),
@@ -215,9 +247,22 @@ async fn ended_as(handle: RunHandle, workflow: String) -> ApiResult<RunResult> {
 }
 
 /// Why a run stands where it stands, what it waits for, and what would wake it.
-#[utoipa::path(get, path = "/api/v1/runs/{run}/explain", responses((status = 200, body = Explained)))]
-pub(super) async fn explain(caller: Caller, Path(run): Path<String>) -> ApiResult<Answer<Explained>> {
-    Ok(Answer(explain::explained(&caller.engine.run(&run)?.explain().await?)))
+#[utoipa::path(get, path = "/api/v1/runs/{run}/explain", params(AtMost), responses((status = 200, body = Explained)))]
+pub(super) async fn explain(
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(at_most): Query<AtMost>,
+) -> ApiResult<Answer<Explained>> {
+    Ok(Answer(explain::explained(caller.engine.run(&run)?.explain().await?, at_most.limit)))
+}
+
+/// How many.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AtMost {
+    /// Tells of so many operations at most, the oldest; of all otherwise.
+    limit: Option<usize>,
 }
 
 /// What a run does right now, as far as this process knows.

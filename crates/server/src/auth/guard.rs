@@ -1,6 +1,7 @@
 //! What stands before every route that needs somebody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
@@ -9,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use outlast::Engine;
 
-use super::Scope;
+use super::{Scope, session};
 use crate::app::App;
 use crate::audit::Act;
 use crate::body::IdempotencyKey;
@@ -39,6 +40,8 @@ pub(crate) struct Caller {
     pub(crate) engine: Engine,
     pub(crate) name: Arc<str>,
     pub(crate) scopes: Arc<[Scope]>,
+    /// Whether a cookie says who it is, and not a header.
+    pub(crate) has_session: bool,
 }
 
 impl FromRequestParts<App> for Caller {
@@ -52,11 +55,11 @@ impl FromRequestParts<App> for Caller {
 
 /// Lets those through who may.
 pub(crate) async fn guard(State((app, scope)): State<(App, Scope)>, mut request: Request, next: Next) -> Response {
-    let caller = match admit(&app, scope, request.headers()).await {
+    let caller = match admit(&app, scope, request.method(), request.headers()).await {
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(),
     };
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let reads = reads(request.method());
     if let (false, Err(refused)) = (reads, IdempotencyKey::read(request.headers())) {
         return refused.into_response();
     }
@@ -79,26 +82,49 @@ fn matched(request: &Request) -> &str {
     request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str)
 }
 
-async fn admit(app: &App, scope: Scope, headers: &HeaderMap) -> ApiResult<Caller> {
-    match app.access().needed() {
-        None => {
-            from_here(headers)?;
-            let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
-            Ok(Caller { engine: app.engine().clone(), name, scopes })
-        }
-        Some(tokens) => {
-            let shown = bearer(headers).ok_or_else(unknown)?;
-            let known = tokens.find(shown, app.engine().now()).ok_or_else(unknown)?;
-            let token = &known.token;
-            if !token.scopes.iter().any(|own| own.covers(scope)) {
-                let message = format!("the token {:?} has no scope `{scope}`", token.name);
-                let hint = format!("use a token with the scope `{scope}` or `admin`");
-                return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint));
-            }
-            let engine = app.engine_of(&token.namespace).await?;
-            Ok(Caller { engine, name: token.name.as_str().into(), scopes: token.scopes.as_slice().into() })
-        }
+async fn admit(app: &App, scope: Scope, method: &Method, headers: &HeaderMap) -> ApiResult<Caller> {
+    // Whoever shows a token is who that says, whatever cookies their browser has.
+    let (shown, has_session) = match headers.contains_key(header::AUTHORIZATION) {
+        true => (bearer(headers), false),
+        false => (session::token(headers), true),
+    };
+    if app.access().needed().is_none() {
+        from_here(headers)?;
+        let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
+        return Ok(Caller { engine: app.engine().clone(), name, scopes, has_session: false });
     }
+    let found = whose(app, shown.unwrap_or_default(), scope).await?;
+    let (caller, _) = found.ok_or_else(unknown)?;
+    // A browser sends its cookies whoever has it ask: what changes something must come from our own page.
+    if has_session && !reads(method) && !session::from_own_page(headers) {
+        return Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "foreign_origin",
+            "a session changes nothing for pages of other origins",
+            "open the server's own page; a proxy before it must pass the header `Host` on; programs show a token",
+        ));
+    }
+    Ok(Caller { has_session, ..caller })
+}
+
+/// Who has a token, for what needs this scope, and how long it is good for; nobody if this server asks for none.
+pub(crate) async fn whose(app: &App, shown: &str, scope: Scope) -> ApiResult<Option<(Caller, Duration)>> {
+    let Some(tokens) = app.access().needed() else { return Ok(None) };
+    let now = app.engine().now();
+    let known = tokens.find(shown, now).ok_or_else(unknown)?;
+    let token = &known.token;
+    if !token.scopes.iter().any(|own| own.covers(scope)) {
+        let message = format!("the token {:?} has no scope `{scope}`", token.name);
+        let hint = format!("use a token with the scope `{scope}` or `admin`");
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint));
+    }
+    let engine = app.engine_of(&token.namespace).await?;
+    let (name, scopes) = (token.name.as_str().into(), token.scopes.as_slice().into());
+    Ok(Some((Caller { engine, name, scopes, has_session: false }, known.expires.since(now))))
+}
+
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -119,8 +145,7 @@ fn unknown() -> ApiError {
 /// ours), or from a foreign origin.
 fn from_here(headers: &HeaderMap) -> ApiResult<()> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-    let own = origin.is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
+    let own = !headers.contains_key(header::ORIGIN) || session::from_own_page(headers);
     if own && is_loopback(host) {
         return Ok(());
     }
@@ -155,6 +180,7 @@ mod tests {
         for host in ["127.0.0.1:7117", "localhost:7117", "[::1]:7117", "127.0.0.1", "LOCALHOST"] {
             assert!(asks(host, None), "{host}");
             assert!(asks(host, Some(&format!("http://{host}"))), "{host}");
+            assert!(asks(host, Some(&format!("https://{host}"))), "{host}");
             assert!(!asks(host, Some("http://evil.example")), "{host}");
         }
         for host in ["evil.example:7117", "127.0.0.1.evil.example", "10.0.0.1:7117", "", "localhost.evil.example"] {

@@ -122,7 +122,7 @@ impl Token {
 pub(super) struct Known {
     pub(super) token: Token,
     hash: [u8; 32],
-    expires: Timestamp,
+    pub(super) expires: Timestamp,
 }
 
 /// The tokens a server knows. They may change while it runs.

@@ -20,8 +20,14 @@ pub struct Explained {
     pub text: String,
     /// Whether something came for it and nobody has taken it up yet.
     pub woken: bool,
-    /// Every operation that is not completed.
+    /// Every operation that is not completed, as far as that was asked for.
     pub operations: Vec<ExplainedOperation>,
+    /// How many more there are.
+    #[serde(default)]
+    pub left_out: u64,
+    /// When the first of all of them fires, times out or is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_wake: Option<String>,
     /// What was left for it and not yet read, the oldest first.
     pub inbox: Vec<InboxEntry>,
     /// Why its journal cannot be read.

@@ -28,6 +28,28 @@ pub struct WhoAmI {
     pub namespace: String,
     /// What it may do.
     pub scopes: Vec<String>,
+    /// Whether a cookie said so, and not the header `Authorization`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub session: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Begins a session.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionRequest {
+    /// The token, as it would stand behind `Bearer`.
+    pub token: String,
+}
+
+impl std::fmt::Debug for SessionRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionRequest(…)")
+    }
 }
 
 /// Asks the doctor to come.

@@ -1,8 +1,10 @@
 //! The server over TLS.
 
-use outlast_server::{Options, Tls};
+use std::sync::Arc;
 
-use crate::house::{House, client};
+use outlast_server::{Access, Options, Scope, Tls, Tokens};
+
+use crate::house::{House, client, token};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_shows_its_certificate_and_plain_text_is_not_answered() {
@@ -25,6 +27,33 @@ async fn it_shows_its_certificate_and_plain_text_is_not_answered() {
         "a stranger's certificate is not trusted"
     );
     assert!(client().get(format!("{}/healthz", house.address)).send().await.is_err(), "plain text is not answered");
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_over_tls_never_travels_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let ann = token("ann", "shop", &[Scope::Admin]);
+    let access = Access::Tokens(Arc::new(Tokens::new(std::slice::from_ref(&ann.token)).unwrap()));
+    let tls = Some(Tls::read(&cert, &key).unwrap());
+    let house = House::with(Options { tls, access, metrics: false, ..Options::default() }).await;
+    let address = house.address.replace("http://127.0.0.1", "https://localhost");
+
+    drop(client());
+    let root = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    let browser = reqwest::Client::builder().tls_certs_only([root]).build().unwrap();
+    let begin = browser.post(format!("{address}/api/v1/session")).json(&serde_json::json!({ "token": ann.text }));
+    let answer = begin.send().await.unwrap();
+    let said = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(said.starts_with("__Host-") && said.ends_with("; Secure"), "{said}");
+    let cookie = said.split(';').next().unwrap();
+    let write = browser.put(format!("{address}/api/v1/workflows")).header("cookie", cookie).header("origin", &address);
+    let write = write.json(&serde_json::json!({ "file": "n.wf", "text": "workflow n(x) { return x }" }));
+    assert!(write.send().await.unwrap().status().is_success());
     house.leave().await;
 }
 

@@ -2,7 +2,11 @@
 
 use rusqlite::Connection;
 
+use outlast_core::commit::Status;
+
+use super::query::list_sql;
 use super::{admit, definitions, outlook, schema, statements, workers};
+use crate::{Cursor, Filter};
 
 const ROWS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) ";
 
@@ -133,6 +137,21 @@ fn a_hundred_thousand_delayed_tasks_and_as_many_of_another_namespace_cost_a_clai
     let after = claim();
     // To look for the next one where nothing is takes a few steps fewer than where something else is.
     assert!(after.iter().zip(before).all(|(after, before)| *after <= before + 8), "{before:?}, then {after:?}");
+}
+
+#[test]
+fn lists_come_in_index_order_and_sort_nothing() {
+    let (_dir, connection) = crowded();
+    let namespace = outlast_core::id::Namespace::new("default").unwrap();
+    let all = Filter::all(namespace);
+    let after = Filter { after: Some(Cursor(50_000)), ..all.clone() };
+    let live = Filter { status: vec![Status::Waiting], ..all.clone() };
+    let over = Filter { status: vec![Status::Completed], ..all.clone() };
+    for (filter, index) in [(all, "run_newest"), (after, "run_newest"), (live, "run_live"), (over, "run_newest")] {
+        let (sql, _) = list_sql(1, &filter, 101);
+        let plan = plan(&connection, &sql);
+        assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{filter:?}:\n{plan}");
+    }
 }
 
 #[test]

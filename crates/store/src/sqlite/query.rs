@@ -344,7 +344,7 @@ fn corrupt(key: &RunKey, error: rusqlite::Error) -> Fault {
 }
 
 /// A listing's statement and its values. Only fixed pieces are joined; every value is bound.
-fn list_sql(ns: i64, filter: &Filter, limit: usize) -> (String, Vec<Value>) {
+pub(super) fn list_sql(ns: i64, filter: &Filter, limit: usize) -> (String, Vec<Value>) {
     let mut values = vec![Value::Integer(ns)];
     let mut sql = String::from(concat!("SELECT ", run_columns!(), " FROM run WHERE ns = ? AND deleted_at IS NULL"));
     let mut add = |piece: &str, bound: Vec<Value>| {

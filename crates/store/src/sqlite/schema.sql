@@ -66,6 +66,8 @@ CREATE TABLE run (
 CREATE INDEX run_ready ON run (priority DESC, ns, ready_at, row) WHERE ready_at IS NOT NULL AND owner IS NULL AND status < 3;
 CREATE INDEX run_owned ON run (owner, row) WHERE owner IS NOT NULL;
 CREATE INDEX run_woken ON run (owner, row) WHERE owner IS NOT NULL AND ready_at IS NOT NULL;
+-- Lists, the newest first.
+CREATE INDEX run_newest ON run (ns, row);
 CREATE INDEX run_live ON run (ns, row) WHERE status < 5;
 CREATE INDEX run_spoilt ON run (ns, row) WHERE status > 5;
 CREATE INDEX run_ripe ON run (finished_at, row) WHERE root IS NULL AND finished_at IS NOT NULL AND deleted_at IS NULL;

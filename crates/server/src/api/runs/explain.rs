@@ -5,7 +5,11 @@ use outlast::{Explanation, Standing, Waiting, WaitsFor};
 use crate::api::convert::{at, maybe_at};
 use crate::dto::{Explained, ExplainedOperation, InboxEntry};
 
-pub(super) fn explained(found: &Explanation) -> Explained {
+pub(super) fn explained(mut found: Explanation, limit: Option<usize>) -> Explained {
+    let next_wake = maybe_at(found.operations.iter().filter_map(|waiting| waiting.until).min());
+    let left_out = found.operations.len().saturating_sub(limit.unwrap_or(usize::MAX));
+    found.operations.truncate(found.operations.len() - left_out);
+    let found = &found;
     let inbox = found.inbox.iter().map(|unread| InboxEntry {
         kind: format!("{:?}", unread.kind).to_lowercase(),
         key: unread.key.as_ref().map(ToString::to_string),
@@ -21,6 +25,8 @@ pub(super) fn explained(found: &Explanation) -> Explained {
         text: found.to_string(),
         woken: found.woken,
         operations: found.operations.iter().map(operation).collect(),
+        left_out: left_out as u64,
+        next_wake,
         inbox: inbox.collect(),
         unreadable: found.unreadable.clone(),
     }

@@ -1,0 +1,68 @@
+//! A run of a script, looked back at.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use outlast::Trace;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::{Path, Query};
+use crate::dto::{TraceView, TracedCallView, TracedVariable};
+use crate::error::{ApiError, ApiResult};
+
+/// When.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::api) struct When {
+    /// After so many events of the journal; after all of them otherwise.
+    at: Option<u64>,
+}
+
+impl When {
+    pub(in crate::api) fn events(&self) -> u64 {
+        self.at.unwrap_or(u64::MAX)
+    }
+}
+
+/// Where a run of a script was after some events of its journal, and what its variables held. The journal of the
+/// current generation is replayed from its beginning: it can have 50000 events.
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}/trace",
+    params(When),
+    responses((status = 200, body = TraceView))
+)]
+pub(in crate::api) async fn trace(
+    State(app): State<App>,
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(when): Query<When>,
+) -> ApiResult<Answer<TraceView>> {
+    // Replaying keeps a core busy: others must not wait for those who look back.
+    let _turn = app.turn_to_look_back().await;
+    let past = caller.engine.run(&run)?.look_back().await?;
+    let events = past.events();
+    let looked = tokio::task::spawn_blocking(move || past.after(when.events())).await;
+    Ok(Answer(shown(looked.map_err(|_| ApiError::internal())?, events)))
+}
+
+fn shown(trace: Trace, events: u64) -> TraceView {
+    let waiting = trace.waiting.into_iter().map(|call| TracedCallView {
+        function: call.function,
+        line: call.position.line,
+        text: call.line,
+        operations: call.operations,
+        variables: call.variables.into_iter().map(|(name, value)| TracedVariable { name, value }).collect(),
+    });
+    TraceView {
+        at: trace.index.0,
+        events,
+        ended: trace.end.is_some(),
+        gave_up: trace.gave_up,
+        calls: trace.calls as u64,
+        waiting: waiting.collect(),
+    }
+}

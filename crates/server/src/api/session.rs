@@ -1,0 +1,77 @@
+//! Logging in and out: the web page shows a token once, and from then on its browser has a cookie.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+
+use crate::app::App;
+use crate::audit::Act;
+use crate::auth::{Caller, Scope, session, whose};
+use crate::body::Json;
+use crate::dto::{Done, SessionRequest, WhoAmI};
+use crate::error::{ApiError, ApiResult};
+
+/// Begins a session: the answer sets a cookie that says the same as the token, for as long as the token does. Only for
+/// pages of this server: what a cookie asks to change must come from one.
+#[utoipa::path(
+    post,
+    path = "/api/v1/session",
+    request_body = SessionRequest,
+    responses((status = 200, body = WhoAmI))
+)]
+pub(super) async fn begin(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Json(request): Json<SessionRequest>,
+) -> ApiResult<Response> {
+    if headers.contains_key(header::ORIGIN) && !session::from_own_page(&headers) {
+        return Err(session_is_foreign());
+    }
+    let shown = request.token.trim();
+    let Some((caller, left)) = whose(&app, shown, Scope::Read).await? else {
+        let hint = "use the page as it is";
+        return Err(ApiError::new(StatusCode::CONFLICT, "no_session", "this server asks nobody for a token", hint));
+    };
+    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    let secure = app.is_encrypted() || origin.is_some_and(|origin| origin.starts_with("https://"));
+    let cookie = session::begin(shown, left.as_secs(), secure).ok_or_else(|| ApiError::invalid("this is no token"))?;
+    noted(&app, &caller, "POST /api/v1/session").await?;
+    Ok(([(header::SET_COOKIE, cookie)], Answer(WhoAmI { session: true, ..super::health::about(&caller) }))
+        .into_response())
+}
+
+/// Ends a session: the answer takes the cookie back. What the token itself may do is not touched.
+#[utoipa::path(delete, path = "/api/v1/session", responses((status = 200, body = Done)))]
+pub(super) async fn end(State(app): State<App>, headers: HeaderMap) -> ApiResult<Response> {
+    if let Some(shown) = session::token(&headers) {
+        if !session::from_own_page(&headers) {
+            return Err(session_is_foreign());
+        }
+        // A session whose token is gone is ended all the same, and there is nobody to write down.
+        if let Ok(Some((caller, _))) = whose(&app, shown, Scope::Read).await {
+            noted(&app, &caller, "DELETE /api/v1/session").await?;
+        }
+    }
+    let ended = session::end().map(|cookie| (header::SET_COOKIE, cookie));
+    Ok((AppendHeaders(ended), Answer(Done {})).into_response())
+}
+
+fn session_is_foreign() -> ApiError {
+    ApiError::new(
+        StatusCode::FORBIDDEN,
+        "foreign_origin",
+        "sessions begin and end only on pages of this server",
+        "open the server's own page; a proxy before it must pass the header `Host` on",
+    )
+}
+
+async fn noted(app: &App, caller: &Caller, action: &str) -> ApiResult<()> {
+    let act = Act {
+        who: caller.name.clone(),
+        namespace: caller.engine.namespace().clone(),
+        action: action.to_owned(),
+        target: "/api/v1/session".to_owned(),
+    };
+    app.audit(act, StatusCode::OK).await.map_err(|_| ApiError::internal())
+}

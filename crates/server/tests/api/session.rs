@@ -1,0 +1,145 @@
+//! Sessions: a token in a cookie, for the web page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_server::{Access, NewToken, Options, Scope, Tokens, verify_audit};
+use reqwest::{Method, RequestBuilder, header};
+use serde_json::json;
+
+use crate::house::{Answer, House, in_an_hour, token};
+
+/// A house that keeps an audit log, and whose tokens can change.
+struct Guarded {
+    house: House,
+    tokens: Arc<Tokens>,
+    audit: std::path::PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+async fn guarded(known: &[&NewToken]) -> Guarded {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit.jsonl");
+    let known: Vec<_> = known.iter().map(|new| new.token.clone()).collect();
+    let tokens = Arc::new(Tokens::new(&known).unwrap());
+    let access = Access::Tokens(Arc::clone(&tokens));
+    let options = Options { access, audit: Some(audit.clone()), metrics: false, ..Options::default() };
+    Guarded { house: House::with(options).await, tokens, audit, _folder: folder }
+}
+
+/// As a browser on a page of this server asks.
+fn page(house: &House, method: Method, path: &str) -> RequestBuilder {
+    house.request(method, path).header(header::ORIGIN, &house.address)
+}
+
+/// Logs in; the cookie a browser would send from then on, and all that was said about it.
+async fn log_in(house: &House, token: &str) -> (String, String) {
+    let request = page(house, Method::POST, "/api/v1/session").json(&json!({ "token": token }));
+    let response = request.send().await.unwrap();
+    assert!(response.status().is_success(), "{response:?}");
+    let said = response.headers()[header::SET_COOKIE].to_str().unwrap().to_owned();
+    (said.split(';').next().unwrap().to_owned(), said)
+}
+
+async fn sent(request: RequestBuilder) -> Answer {
+    Answer::of(request.send().await.unwrap()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_says_what_its_token_says_until_one_logs_out() {
+    let ann = token("ann", "shop", &[Scope::Read, Scope::Start]);
+    let Guarded { house, audit, _folder, .. } = guarded(&[&ann]).await;
+    let (cookie, said) = log_in(&house, &ann.text).await;
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let me = sent(house.request(Method::GET, "/api/v1/whoami").header(header::COOKIE, &cookie)).await.ok();
+    assert_eq!(me, json!({ "name": "ann", "namespace": "shop", "scopes": ["read", "start"], "session": true }));
+    let ended = page(&house, Method::DELETE, "/api/v1/session").header(header::COOKIE, &cookie).send().await.unwrap();
+    let taken_back: Vec<&str> =
+        ended.headers().get_all(header::SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect();
+    let name = cookie.split('=').next().unwrap();
+    assert!(taken_back.iter().any(|said| said.starts_with(&format!("{name}=;")) && said.contains("Max-Age=0")));
+    house.leave().await;
+    let log = std::fs::read_to_string(&audit).unwrap();
+    let actions: Vec<String> = log
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|line| format!("{} {}", line["who"].as_str().unwrap(), line["action"].as_str().unwrap()))
+        .collect();
+    assert_eq!(actions, ["ann POST /api/v1/session", "ann DELETE /api/v1/session"]);
+    assert!(!log.contains(&ann.text));
+    assert_eq!(verify_audit(&audit).unwrap(), Ok(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_ends_with_its_token() {
+    let soon = crate::house::now() + Duration::from_secs(90);
+    let ann = NewToken::draw("ann", "shop", &[Scope::Read], soon).unwrap();
+    let Guarded { house, tokens, _folder, .. } = guarded(&[&ann]).await;
+    let (cookie, said) = log_in(&house, &ann.text).await;
+    let age = said.split("Max-Age=").nth(1).unwrap().split(';').next().unwrap().parse::<u64>().unwrap();
+    assert!((80..=90).contains(&age), "{said}");
+    tokens.replace(&[]).unwrap();
+    let answer = sent(house.request(Method::GET, "/api/v1/runs").header(header::COOKIE, &cookie)).await;
+    assert_eq!(answer.refused(401), "unauthenticated");
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_other_page_acts_with_the_cookie_of_its_visitor() {
+    let ann = token("ann", "shop", &[Scope::Admin]);
+    let Guarded { house, _folder, .. } = guarded(&[&ann]).await;
+    let (cookie, _) = log_in(&house, &ann.text).await;
+    let put = json!({ "file": "n.wf", "text": "workflow n(x) { return x }" });
+    let write = || house.request(Method::PUT, "/api/v1/workflows").header(header::COOKIE, &cookie).json(&put);
+    let other_port = format!("{}:1", house.address.rsplit_once(':').unwrap().0);
+    for origin in ["https://evil.example", "null", other_port.as_str()] {
+        assert_eq!(sent(write().header(header::ORIGIN, origin)).await.refused(403), "foreign_origin", "{origin}");
+    }
+    assert_eq!(sent(write()).await.refused(403), "foreign_origin", "no browser leaves the origin out");
+    sent(write().header(header::ORIGIN, &house.address)).await.ok();
+    // Whoever shows a token itself is a program, and programs have no origin.
+    sent(write().bearer_auth(&ann.text)).await.ok();
+    for method in [Method::POST, Method::DELETE] {
+        let foreign = house.request(method.clone(), "/api/v1/session").header(header::ORIGIN, "https://evil.example");
+        let foreign = foreign.header(header::COOKIE, &cookie).json(&json!({ "token": ann.text }));
+        assert_eq!(sent(foreign).await.refused(403), "foreign_origin", "{method}");
+    }
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_token_begins_no_session() {
+    let (ann, worker) = (token("ann", "shop", &[Scope::Read]), token("worker", "shop", &[Scope::Worker]));
+    let Guarded { house, _folder, .. } = guarded(&[&ann, &worker]).await;
+    let stranger = NewToken::draw("stranger", "shop", &[Scope::Admin], in_an_hour()).unwrap();
+    for wrong in ["", "nothing", &stranger.text, &format!("{}; Domain=evil", ann.text)] {
+        let request = page(&house, Method::POST, "/api/v1/session").json(&json!({ "token": wrong }));
+        let response = request.send().await.unwrap();
+        assert!(!response.headers().contains_key(header::SET_COOKIE), "{wrong}");
+        assert_eq!(Answer::of(response).await.refused(401), "unauthenticated");
+    }
+    let blind = page(&house, Method::POST, "/api/v1/session").json(&json!({ "token": worker.text }));
+    assert_eq!(sent(blind).await.refused(403), "forbidden", "it could not read anything");
+    let form = page(&house, Method::POST, "/api/v1/session").header(header::CONTENT_TYPE, "text/plain");
+    assert_eq!(sent(form.body(json!({ "token": ann.text }).to_string())).await.refused(415), "unsupported_media_type");
+    house.leave().await;
+    let open = House::open().await;
+    let request = page(&open, Method::POST, "/api/v1/session").json(&json!({ "token": ann.text }));
+    assert_eq!(sent(request).await.refused(409), "no_session");
+    open.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_streams() {
+    let ann = token("ann", "shop", &[Scope::Admin]);
+    let Guarded { house, _folder, .. } = guarded(&[&ann]).await;
+    let (cookie, _) = log_in(&house, &ann.text).await;
+    for path in ["/api/v1/changes/stream", "/api/v1/counts"] {
+        let response = house.request(Method::GET, path).header(header::COOKIE, &cookie).send().await.unwrap();
+        assert!(response.status().is_success(), "{path}");
+        assert_eq!(house.get(path).await.refused(401), "unauthenticated", "{path}");
+    }
+    house.leave().await;
+}
