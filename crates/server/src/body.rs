@@ -42,6 +42,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         }
         // An empty body says nothing, as `{}` does.
         let text = if bytes.is_empty() { &b"{}"[..] } else { &bytes[..] };
+        // Fields without their names would be taken for what stands in their place.
+        if text.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ApiError::invalid("the body is not what is expected: it must be an object, and is a list"));
+        }
         parse(text).map(Json)
     }
 }

@@ -63,7 +63,7 @@ fn the_flows_run_with_the_tasks_beside_them() {
     let place = Place::new(&[]);
     let fulfil = flow("fulfil.flow.yaml");
     place
-        .call(&["run", &fulfil, "-i", r#"{"order_id":7}"#, "--id", "f", "--timeout", "4s"])
+        .call(&["run", &fulfil, "-i", r#"{"order_id":7}"#, "--id", "f", "--timeout", "8s"])
         .exits(6)
         .complains(&["Ship order 7 with 2 lines?"]);
     place.call(&["approve", "f"]).exits(0);
@@ -71,7 +71,7 @@ fn the_flows_run_with_the_tasks_beside_them() {
 
     let expense = flow("approval.flow.yaml");
     assert_eq!(output(&place, &["run", &expense, "-i", r#"{"amount":50,"who":"kim"}"#]), json!("paid"));
-    place.call(&["run", &expense, "-i", r#"{"amount":500,"who":"kim"}"#, "--id", "e", "--timeout", "4s"]).exits(6);
+    place.call(&["run", &expense, "-i", r#"{"amount":500,"who":"kim"}"#, "--id", "e", "--timeout", "8s"]).exits(6);
     place.call(&["deny", "e", "--feedback", "too dear"]).exits(0);
     assert_eq!(output(&place, &["run", &expense, "--id", "e"]), json!("refused"));
 

@@ -50,6 +50,8 @@ impl Server {
 fn a_tool_that_compares_the_document_with_the_server_finds_nothing() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("waits.wf"), SCRIPT).unwrap();
+    // Nobody waits for the end of a run that has none.
+    std::fs::write(folder.path().join("schemathesis.toml"), "[parameters]\n\"query.wait_ms\" = 0\n").unwrap();
     let token = outlast(folder.path(), &["token", "new", "tool", "--add", "--quiet", "--scope", "admin"]).output();
     let token = String::from_utf8(token.unwrap().stdout).unwrap();
     let server = Server::start(folder.path());
@@ -62,7 +64,7 @@ fn a_tool_that_compares_the_document_with_the_server_finds_nothing() {
         .arg(document)
         .args(["--url", &server.url, "--header", &format!("Authorization: Bearer {}", token.trim())])
         .args(["--seed", SEED, "--max-examples", "30", "--phases", "examples,coverage,fuzzing"])
-        .args(["--checks", "all", "--request-timeout", "10", "--no-color", "--generation-database", "none"])
+        .args(["--checks", "all", "--request-timeout", "65", "--no-color", "--generation-database", "none"])
         // A document cannot say which tokens, cursors and texts of workflows there are: what it allows may be refused.
         .args(["--exclude-checks", "positive_data_acceptance"])
         // A stream does not end.

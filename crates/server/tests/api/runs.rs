@@ -188,3 +188,17 @@ async fn a_fork_keeps_what_is_recorded_and_the_same_key_makes_it_once() {
     assert_eq!(house.post("/api/v1/runs/a/fork", json!({})).await.refused(400), "validation_error");
     house.leave().await;
 }
+
+/// Found by schemathesis: a list was taken for the fields of a request, in their order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_no_request() {
+    let house = House::open().await;
+    house.script("waits.wf", "workflow waits(x) { return await Signal.next(\"go\") }").await;
+    house.start(json!({ "workflow": "waits", "id": "a" })).await;
+    for (path, list) in [("pause", json!(["because"])), ("signals/go", json!([null, null])), ("cancel", json!([]))] {
+        let answer = house.post(&format!("/api/v1/runs/a/{path}"), list).await;
+        assert_eq!(answer.refused(400), "validation_error", "{path}");
+    }
+    house.until_status("a", "waiting").await;
+    house.leave().await;
+}
