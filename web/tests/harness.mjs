@@ -1,7 +1,8 @@
 // A real server, a real browser. `OUTLAST_BIN` is the command; `CHROMIUM` is the browser.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -135,6 +136,17 @@ function stop(child) {
   const ended = new Promise((resolve) => child.once('exit', resolve))
   kill(child, 'SIGTERM')
   return ended
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe finds that is serious, on a page or in a part of it. */
+export async function findings(page, part) {
+  // Evaluated by the debugger: the policy lets no page load it.
+  await page.evaluate(axe)
+  const { violations } = await page.evaluate((selector) => window.axe.run(selector ?? document), part)
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  return serious.map(({ id, nodes }) => `${page.url()} ${id}: ${nodes[0].html.slice(0, 200)} ${nodes[0].failureSummary}`)
 }
 
 /** Tries until it succeeds. */

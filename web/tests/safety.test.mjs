@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
-import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { begin } from './harness.mjs'
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+import { begin, findings } from './harness.mjs'
 
 let site
 before(async () => {
@@ -41,17 +37,12 @@ const PAGES = [
 for (const scheme of ['light', 'dark']) {
   test(`no serious finding of axe on any page, ${scheme}`, async () => {
     const page = await site.open('/runs', { scheme })
-    const findings = []
+    const found = []
     for (const path of PAGES) {
       await site.settle(page, path)
-      // Evaluated by the debugger: the policy lets no page load it.
-      await page.evaluate(axe)
-      const { violations } = await page.evaluate(() => window.axe.run())
-      for (const { id, impact, nodes } of violations) {
-        if (impact === 'serious' || impact === 'critical') findings.push(`${path} ${id}: ${nodes[0].html.slice(0, 200)} ${nodes[0].failureSummary}`)
-      }
+      found.push(...(await findings(page)))
     }
-    assert.deepEqual(findings, [])
+    assert.deepEqual(found, [])
   })
 }
 
@@ -59,9 +50,7 @@ test('dialogs have no serious finding either', async () => {
   const page = await site.open('/runs/order-1')
   for (const name of ['Send a signal …', 'Fork …', 'Terminate …']) {
     await page.getByRole('button', { name }).click()
-    await page.evaluate(axe)
-    const { violations } = await page.evaluate(() => window.axe.run(document.querySelector('dialog')))
-    assert.deepEqual(violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id }) => id), [])
+    assert.deepEqual(await findings(page, 'dialog'), [])
     await page.keyboard.press('Escape')
   }
 })

@@ -1,5 +1,5 @@
 import dagre from '@dagrejs/dagre'
-import type { Edge, Node } from '@xyflow/react'
+import { type Edge, MarkerType, type Node } from '@xyflow/react'
 import { type FlowEdge, type FlowNode, type Mark, inOrder } from './flow'
 
 export interface Card extends Record<string, unknown> {
@@ -20,6 +20,7 @@ const WIDTH = 210
 const HEIGHT = 58
 const HEAD = 54
 const GAP = 18
+const ARROW = { type: MarkerType.ArrowClosed, width: 16, height: 16 }
 
 interface Placed {
   nodes: GraphNode[]
@@ -47,7 +48,7 @@ export function place(
     const [source, target] = [ids.get(from), ids.get(to)]
     if (!source || !target) continue
     if (!isLoop) graph.setEdge(source, target)
-    drawn.push(isLoop ? again(source, target) : { id: `${source}→${target}`, source, target })
+    drawn.push(isLoop ? again(source, target) : { id: `${source}→${target}`, source, target, markerEnd: ARROW })
   }
   dagre.layout(graph)
   const placed: GraphNode[] = []
@@ -71,6 +72,7 @@ const again = (source: string, target: string): Edge => ({
   type: 'smoothstep',
   label: 'again',
   className: 'loop',
+  markerEnd: ARROW,
 })
 
 /** Of these only one part is taken. */
