@@ -206,8 +206,11 @@ impl Run {
     /// is what an operator wanted.
     pub(super) fn record_owed(&mut self) -> Result<(), Stop> {
         if self.is_stopping() {
-            // Nothing is recorded in a pause; they go with the run.
-            let owed = self.inbox.answers.iter().chain(self.inbox.aimed.values()).map(|item| item.id);
+            // Nothing is recorded in a pause; they go with the run. What was sent before anybody waited for it is for the next
+            // generation, if there is one.
+            let aimed = self.inbox.aimed.iter().filter(|(key, item)| self.is_open_wait(key, item.name.as_deref()));
+            let owed: Vec<_> =
+                self.inbox.answers.iter().chain(aimed.map(|(_, item)| item)).map(|item| item.id).collect();
             self.draft.consumed.extend(owed);
             return Ok(());
         }

@@ -11,6 +11,7 @@ use outlast_store::{Admitted, Created, StoreError};
 use super::Watch;
 use super::shadow::{Arrival, Parcel, Shadow};
 use super::sight::{Sight, Stand};
+use crate::ledger::tick;
 use crate::tally::count;
 use crate::violation::Findings;
 
@@ -21,8 +22,8 @@ const REPLACED: &str = "outlast.singleton.replaced";
 #[derive(Clone, Debug, Default)]
 pub struct Lobby {
     visits: BTreeMap<RunKey, Visit>,
-    /// When runs were admitted by each rate, in order.
-    rates: BTreeMap<LimitKey, Vec<Timestamp>>,
+    /// When runs were admitted by each rate, in order, and the last of them among everything that happened.
+    rates: BTreeMap<LimitKey, (u64, Vec<Timestamp>)>,
     /// What became of starts, by kind.
     pub outcomes: BTreeMap<&'static str, u64>,
 }
@@ -339,7 +340,12 @@ impl Sight {
         let Some(visit) = self.lobby.visits.get(run) else { return };
         for limit in &visit.admission.limits {
             let Bound::Rate(rate) = limit.bound else { continue };
-            let times = self.lobby.rates.entry(limit.key.clone()).or_default();
+            let (since, times) = self.lobby.rates.entry(limit.key.clone()).or_default();
+            if self.clock.latest_since(*since) > now {
+                // The clock was set back meanwhile: what it shows does not tell how long that was.
+                times.clear();
+            }
+            *since = tick();
             times.push(now);
             let verdict = within_rate(times, &rate);
             found.check(17, verdict.map_err(|broken| format!("{run} was admitted at {now}: {broken}")));

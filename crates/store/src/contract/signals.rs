@@ -34,6 +34,7 @@ super::stories! {
     every_accepted_signal_is_consumed_or_buffered,
     aimed_signal_answers_its_wait,
     aimed_signal_before_its_wait_takes_the_slot,
+    wait_that_is_given_up_as_it_begins_leaves_the_signal_aimed_at_it,
     second_aimed_signal_is_lost_before_and_after_the_wait,
     aimed_signal_of_the_wrong_name_is_lost,
     aimed_signal_after_the_resolution_is_lost_but_its_repetition_is_not,
@@ -323,6 +324,17 @@ async fn aimed_signal_before_its_wait_takes_the_slot(s: Scene<'_>) {
     assert_eq!(refused, CommitError::Rejected(Rejection::Answered { key: key("w") }));
     let item = s.inbox(&held.run).await[0].id;
     let commit = held.commit().event("got").close("w", CloseCause::Resolved).consume(&[item]).finish();
+    s.apply(&mut held, commit).await;
+}
+
+async fn wait_that_is_given_up_as_it_begins_leaves_the_signal_aimed_at_it(s: Scene<'_>) {
+    let mut held = s.own("a").await;
+    assert_eq!(s.deliver(aimed(&held.run, "w", "go", "1")).await, Delivered::Buffered);
+    let commit = held.commit().event("x").wait_signal("w", "go").close("w", CloseCause::Cancelled);
+    s.apply(&mut held, commit).await;
+    assert_eq!(s.awaiting(&held.run).await, []);
+    assert_eq!(s.inbox(&held.run).await.len(), 1);
+    let commit = held.commit().event("end").finish();
     s.apply(&mut held, commit).await;
 }
 

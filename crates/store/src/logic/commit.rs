@@ -221,6 +221,8 @@ fn close_wait(
     let key = || closed.key.clone();
     match (wait.row.state, closed.cause) {
         (WaitState::Slotted | WaitState::Closed, _) => return Err(reject(Rejection::WaitGone { key: key() })),
+        // Given up in the same breath as it began. Whoever sent the signal was told that nobody waits for it yet.
+        (WaitState::Answered, CloseCause::Cancelled) if wait.before == Some(WaitState::Slotted) => {}
         (WaitState::Answered, _) => {
             // Whatever the commit thinks, the answer was acknowledged: it must be consumed here, or be fed first.
             let consumed = wait.row.answer.is_some_and(|answer| commit.consumed.contains(&answer));
