@@ -28,7 +28,7 @@ export async function begin({ more = '', extra = {}, command = outlast } = {}) {
   const url = `http://127.0.0.1:${port}`
   const page = await (await fetch(url)).text()
   assert(page.includes('id="root"'), `${BIN} was built without the page: \`cargo xtask web\`, and build it again`)
-  const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] })
+  const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
   return new Site({ command, folder, port, url, server, browser })
 }
 

@@ -62,10 +62,14 @@ fn survives(plan: Plan) -> bool {
             Either::Right((ended, _)) => ended,
         }
     });
+    // Whoever looks does not go on with it meanwhile.
+    let onlooker = bank.world.engine_on(bank.store.clone());
     let second = bank.world.engine_on(bank.store.clone()).workflow("transfer", transfer);
     bank.world.block_on(async {
+        let onlooker = onlooker.start().await.unwrap();
+        together(&bank, &onlooker).await;
+        onlooker.shutdown().await;
         let second = second.start().await.unwrap();
-        together(&bank, &second).await;
         // The client begins again where its engine died or refused.
         let ended = match ended {
             Some(ended) => ended,

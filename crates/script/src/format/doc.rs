@@ -26,6 +26,16 @@ impl Doc {
         Doc::Concat(Vec::new())
     }
 
+    /// The first character that is written in any case.
+    pub(super) fn first(&self) -> Option<char> {
+        match self {
+            Doc::Text(text) => text.chars().next(),
+            Doc::Line | Doc::Soft | Doc::Hard | Doc::IfBroken(_) => None,
+            Doc::Indent(doc) | Doc::Group(doc) => doc.first(),
+            Doc::Concat(parts) => parts.iter().find_map(Doc::first),
+        }
+    }
+
     pub(super) fn indent(self) -> Doc {
         Doc::Indent(Box::new(self))
     }

@@ -27,7 +27,7 @@ impl Formatter<'_> {
             }
             parts.push(self.comment_lines(&leading, statement.span.start));
             parts.push(self.comments.lines(&inside));
-            if place > 0 && self.begins_dangerously(statement) {
+            if place > 0 && begins_dangerously(statement, &doc) {
                 parts.push(text(";"));
             }
             parts.push(doc);
@@ -77,12 +77,6 @@ impl Formatter<'_> {
             parts.push(self.comments.doc(*comment));
         }
         concat(parts)
-    }
-
-    /// Whether a statement would be taken for a part of the line before it.
-    fn begins_dangerously(&self, statement: &Stmt) -> bool {
-        matches!(statement.kind, StmtKind::Expr(_))
-            && self.slice(statement.span).starts_with(['(', '[', '`', '+', '-', '/'])
     }
 
     pub(super) fn block(&mut self, block: &Block) -> Doc {
@@ -243,4 +237,10 @@ impl Formatter<'_> {
         }
         concat(docs)
     }
+}
+
+/// Whether a statement, as it is written, would be taken for a part of the line before it.
+fn begins_dangerously(statement: &Stmt, doc: &Doc) -> bool {
+    let first = doc.first();
+    matches!(statement.kind, StmtKind::Expr(_)) && first.is_some_and(|first| "([`+-/".contains(first))
 }

@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::body::{Path, Query};
+use crate::body::{Path, Query, whole};
 use crate::dto::{TraceView, TracedCallView, TracedVariable};
 use crate::error::{ApiError, ApiResult};
 
@@ -18,6 +18,7 @@ use crate::error::{ApiError, ApiResult};
 #[into_params(parameter_in = Query)]
 pub(in crate::api) struct When {
     /// After so many events of the journal; after all of them otherwise.
+    #[serde(default, deserialize_with = "whole")]
     at: Option<u64>,
 }
 
