@@ -109,6 +109,8 @@ fn a_statement_that_begins_with_a_bracket_is_kept_apart_from_the_line_before() {
         formatted("let a = 1; let b = 2; [a, b] = [b, a]; (a)"),
         "let a = 1\nlet b = 2\n;[a, b] = [b, a]\n;(a)\n"
     );
+    // What is written counts: a number is put into parentheses before a dot.
+    assert_eq!(formatted("a; 1e9.toString(); 5"), "a\n;(1e9).toString()\n5\n");
     assert_eq!(formatted("- -a; - --a; +(+a); 'it\\'s'; 'a'"), "- -a\n;- --a\n;+(+a)\n'it\\'s'\n\"a\"\n");
 }
 
