@@ -11,7 +11,7 @@ import traceback
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ._http import path, pause
+from ._http import PAUSE_MAX, path, pause
 from .errors import OutlastError, TaskError
 from .tasks import Task, TaskContext
 
@@ -25,6 +25,8 @@ THROTTLE_SECONDS = 1.0
 #: How long it is tried at least to say what came of an attempt, also beyond its lease: whether it still counts is for the
 #: server to say, and a server that was away for a moment gave the task to nobody.
 TELL_SECONDS = 60.0
+#: So many tries to say it fit into one lease: a server that comes back while the task is ours must hear it in time.
+TELL_TRIES = 10
 #: What is kept of a traceback: its end.
 TRACE_CHARS_MAX = 4096
 
@@ -197,9 +199,9 @@ class Attempt:
         transport = self._worker.client.transport
         try:
             body = {"token": self._token, **body}
-            transport.call(
-                "POST", path("work", what), body, retry_for=left, timeout=max(1.0, min(transport.timeout, left))
-            )
+            timeout = max(1.0, min(transport.timeout, left))
+            pause_max = min(PAUSE_MAX, self._span / TELL_TRIES)
+            transport.call("POST", path("work", what), body, retry_for=left, pause_max=pause_max, timeout=timeout)
         except (TypeError, ValueError, RecursionError) as error:
             return OutlastError("invalid_output", f"what the handler gave is not JSON: {error}")
         except OutlastError as error:

@@ -32,9 +32,9 @@ IDLE_MAX = 8
 IDLE_SECONDS = 15.0
 
 
-def pause(tries: int) -> float:
+def pause(tries: int, longest: float = PAUSE_MAX) -> float:
     """How long to wait before the next try. Full jitter: workers that lost one server must not come back together."""
-    return random.uniform(0.0, min(PAUSE_MAX, PAUSE_FIRST * 2.0 ** min(tries, 16)))
+    return random.uniform(0.0, min(longest, PAUSE_FIRST * 2.0 ** min(tries, 16)))
 
 
 def encode(value: Any) -> bytes:
@@ -140,10 +140,11 @@ class Transport:
         wait: float = 0.0,
         timeout: float | None = None,
         retry_for: float | None = None,
+        pause_max: float = PAUSE_MAX,
         cut: Cut | None = None,
     ) -> tuple[int, Any]:
-        """Status and JSON of the answer. What may pass is tried again for ``retry_for`` seconds; ``wait`` is how long the
-        server was asked to wait, which comes on top of the timeout of each try."""
+        """Status and JSON of the answer. What may pass is tried again for ``retry_for`` seconds, at least every
+        ``pause_max``; ``wait`` is how long the server was asked to wait, which comes on top of the timeout of each try."""
         data = None if body is None else encode(body)
         given = {name: value for name, value in (query or {}).items() if value is not None}
         target = self._prefix + path + ("?" + urlencode(given) if given else "")
@@ -156,7 +157,7 @@ class Transport:
             except OutlastError as error:
                 if cut is not None and cut.is_cut():
                     raise Interrupted() from error
-                before = 0.0 if isinstance(error, Unreachable) and error.was_idle else pause(tries)
+                before = 0.0 if isinstance(error, Unreachable) and error.was_idle else pause(tries, pause_max)
                 if not error.passes or time.monotonic() + before >= until:
                     raise
                 tries += 1

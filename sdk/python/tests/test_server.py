@@ -161,7 +161,7 @@ class Workers(WithServer):
         self.assertEqual(self.client.result("r", timeout=10)["attempt"], 1)
 
     def test_a_server_that_dies_and_comes_back_is_told_the_result(self) -> None:
-        self.worker(lease=5.0)
+        self.worker(lease=10.0)
         self.start("nap", seconds=1.0)
         until(self.log)
         self.server.kill()

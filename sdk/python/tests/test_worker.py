@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 from outlast import OutlastError, TaskContext, TaskError, TaskStopped, Worker, task
-from outlast import _attempt, worker as worker_module
+from outlast import _attempt, _http, worker as worker_module
 
 from .fake import Answer, Call, Fake, Queue, after, offer, refusal
 
@@ -132,6 +132,18 @@ class Repeated(unittest.TestCase):
                 until(lambda: not answers)
             # The first one was taken and its answer lost, so that the last one is told it came too late.
             self.assertEqual(said(fake), [("complete", 42)] * 4)
+
+    def test_a_server_that_comes_back_within_the_lease_hears_the_result_in_time(self) -> None:
+        down = lambda call: refusal(503, "unavailable") if call.path.endswith("/complete") else None  # noqa: E731
+        # The worst that chance can do.
+        with mock.patch.object(_http.random, "uniform", lambda _, most: most):
+            with Fake(Queue(offer("double", 21, lease=3.0), on=down)) as fake:
+                with working(fake, double, lease=3.0):
+                    until(lambda: len(said(fake)) >= 8)
+                    told = [call.at for call in fake.of("/complete")]
+                    fake.answer = Queue()
+        pauses = [later - before for before, later in zip(told, told[1:], strict=False)]
+        self.assertLess(max(pauses), 0.6, "a fifth of the lease")
 
     def test_a_result_nobody_hears_is_given_up(self) -> None:
         down = lambda call: refusal(503, "unavailable") if call.path.endswith("/complete") else None  # noqa: E731

@@ -1,7 +1,7 @@
 // One attempt at a task: the handler, the signs of life beside it, and what is said about it in the end.
 
 import { OutlastError, TaskError, TaskStopped } from "./errors.js";
-import { path, pauseMs, rest } from "./http.js";
+import { PAUSE_MAX_MS, path, pauseMs, rest } from "./http.js";
 
 /** @import { Failure, Handler, Offer, StopReason } from "./types.js" */
 
@@ -14,6 +14,8 @@ const THROTTLE_MS = 1000;
  * server to say, and a server that was away for a moment gave the task to nobody.
  */
 const TELL_MS = 60_000;
+/** So many tries to say it fit into one lease: a server that comes back while the task is ours must hear it in time. */
+const TELL_TRIES = 10;
 /** What is kept of a stack. */
 const STACK_CHARS_MAX = 4096;
 /** The longest a timer of Node can be. */
@@ -261,6 +263,7 @@ export class Attempt {
         body: { token: this.#offer.token, ...body },
         timeoutMs,
         retryForMs: left,
+        pauseMaxMs: Math.min(PAUSE_MAX_MS, this.#span / TELL_TRIES),
       });
       return undefined;
     } catch (error) {

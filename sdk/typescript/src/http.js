@@ -9,14 +9,15 @@ export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** What is read of an answer: more than sixteen tasks with the largest arguments a server has unless it is told otherwise. */
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 const PAUSE_FIRST_MS = 200;
-const PAUSE_MAX_MS = 10_000;
+export const PAUSE_MAX_MS = 10_000;
 
 /**
  * How long to wait before the next try. Full jitter: workers that lost one server must not come back together.
  * @param {number} tries
+ * @param {number} [longestMs]
  */
-export function pauseMs(tries) {
-  return Math.random() * Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** Math.min(tries, 16));
+export function pauseMs(tries, longestMs = PAUSE_MAX_MS) {
+  return Math.random() * Math.min(longestMs, PAUSE_FIRST_MS * 2 ** Math.min(tries, 16));
 }
 
 /**
@@ -84,7 +85,7 @@ export class Transport {
    * @returns {Promise<any>}
    */
   async call(method, path, options = {}) {
-    const { query = {}, key, waitMs = 0, timeoutMs = this.timeoutMs, retryForMs = this.retryForMs, signal } = options;
+    const { query = {}, key, waitMs = 0, timeoutMs = this.timeoutMs, retryForMs = this.retryForMs, pauseMaxMs, signal } = options;
     const url = new URL(this.#base + path);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value));
@@ -97,7 +98,7 @@ export class Transport {
         return await once(url, request, waitMs + timeoutMs, signal);
       } catch (error) {
         if (signal?.aborted) throw new Interrupted();
-        const before = pauseMs(tries);
+        const before = pauseMs(tries, pauseMaxMs);
         if (!(error instanceof OutlastError) || !error.passes || performance.now() + before >= until) throw error;
         this.log(`${method} ${path}: ${error.code}: ${error.message} (again in ${Math.round(before)} ms)`);
         await rest(before, signal);

@@ -129,6 +129,8 @@ export interface CallOptions {
   waitMs?: number;
   timeoutMs?: number;
   retryForMs?: number;
+  /** What may pass is tried again at least so often. */
+  pauseMaxMs?: number;
   signal?: AbortSignal;
 }
 

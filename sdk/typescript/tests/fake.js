@@ -17,7 +17,7 @@ export async function withFake(answer, test) {
     } catch {
       return; // the client left in the middle
     }
-    const call = { path: request.url, body: text ? JSON.parse(text) : undefined, headers: request.headers };
+    const call = { path: request.url, body: text ? JSON.parse(text) : undefined, headers: request.headers, at: performance.now() };
     fake.calls.push(call);
     const { status = 200, headers = {}, body = {}, lateMs = 0, reset = false, raw } = fake.answer(call);
     await later(lateMs, undefined, { ref: false });

@@ -124,7 +124,7 @@ story("a SIGTERM hands back what does not end in time, also what does not listen
 });
 
 story("a server that dies and comes back is told the result", async (house) => {
-  house.worker({ lease: 5 });
+  house.worker({ lease: 10 });
   await house.start("nap", { seconds: 1 });
   await until(() => house.log().length);
   house.server.kill("SIGKILL");

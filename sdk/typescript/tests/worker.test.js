@@ -71,6 +71,22 @@ test("a result is told until it is heard", () => {
   });
 });
 
+test("a server that comes back within the lease hears the result in time", async (t) => {
+  // The worst that chance can do.
+  t.mock.method(Math, "random", () => 0.9999);
+  const down = (call) => (call.path.endsWith("/complete") ? refusal(503, "unavailable") : undefined);
+  await withFake(queue([offer("double", 21, { leaseMs: 3000 })], down), async (fake) => {
+    let told = [];
+    await working(fake, { double }, { leaseMs: 3000 }, async () => {
+      await until(() => said(fake).length >= 8);
+      told = fake.of("/complete").map((call) => call.at);
+      fake.answer = queue([]);
+    });
+    const pauses = told.slice(1).map((at, index) => at - told[index]);
+    assert.ok(Math.max(...pauses) < 600, `a fifth of the lease: ${pauses}`);
+  });
+});
+
 test("a server that refuses the token ends the worker", () =>
   withFake(() => refusal(401, "unauthenticated"), async (fake) => {
     await assert.rejects(new Worker({ double }, { client: fake.client() }).run(), { code: "unauthenticated" });

@@ -15,6 +15,8 @@ use crate::api::Refused;
 const TELL_TIME: Duration = Duration::from_secs(60);
 /// How long to wait before it is said again, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// So many tries to say it fit into one lease: a server that comes back while the task is ours must hear it in time.
+const TELL_TRIES: u32 = 10;
 /// How often progress is shown, at most.
 const SHOW_TIME: Duration = Duration::from_secs(1);
 
@@ -133,6 +135,7 @@ impl Attempt {
 /// Says what came of an attempt until it is heard; why not, if it is refused.
 async fn say(work: &Work, task: &str, what: &str, body: &impl serde::Serialize) -> Option<Refused> {
     let (since, mut pause) = (Instant::now(), PAUSES.0);
+    let longest = PAUSES.1.min(work.lease / TELL_TRIES);
     loop {
         match work.api.try_post::<serde_json::Value>(&["work", what], body).await {
             Ok(_) => {
@@ -141,7 +144,7 @@ async fn say(work: &Work, task: &str, what: &str, body: &impl serde::Serialize) 
             }
             Err(refused) if refused.passes() && since.elapsed() < TELL_TIME => {
                 sleep_until(Instant::now() + pause).await;
-                pause = (pause * 2).min(PAUSES.1);
+                pause = (pause * 2).min(longest);
             }
             Err(refused) => {
                 tracing::warn!(task, what, error = %refused, "what came of a task was not taken");
