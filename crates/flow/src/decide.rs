@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 
 use crate::enter::{Admission, Asking, admits, came_to_something, input_of};
 use crate::focus::{Focus, Iterations};
+use crate::mark::{Child, Mark};
 use crate::model::{Body, ContainerNode, Edge, Node, NodeKind, Rule};
 use crate::scope::{Scope, Turn, World};
 use crate::state::{Block, Container, Entry, Outcome, Role, Saved, Slot, State};
@@ -27,15 +28,15 @@ impl State {
             let focus = focus.filter(|_| !self.is_unseen);
             self.is_unseen |= focus.is_none();
             self.doubt = None;
-            self.mark = self.next_mark(focus).map(Box::new);
+            self.mark = self.next_mark(focus);
             self.is_fresh = self.mark.is_some();
             self.is_unseen &= self.mark.is_some();
         }
     }
 
-    fn next_mark(&mut self, focus: Option<&Focus<'_>>) -> Option<Event> {
+    fn next_mark(&mut self, focus: Option<&Focus<'_>>) -> Option<Mark> {
         if let Some(edge) = self.saved.going_back {
-            return self.go_back(edge);
+            return self.go_back(edge).map(whole);
         }
         let inner = &self.flow.inner;
         let input = &self.input;
@@ -92,6 +93,11 @@ fn finish(
     Scope { world, around: None, body, outputs, previous, errors, turn: None }.evaluate(template)
 }
 
+/// A mark of which there are few.
+fn whole(event: Event) -> Mark {
+    Mark::Event(Box::new(event))
+}
+
 /// The key of one of the flow's own nodes.
 pub(crate) fn top_key(node: &Node, pass: u32) -> Result<Key, Failure> {
     match pass {
@@ -109,15 +115,6 @@ pub(crate) fn key(text: String) -> Result<Key, Failure> {
 enum Owner<'a> {
     Flow { pass: u32 },
     Container { key: &'a Key, index: u32 },
-}
-
-impl Owner<'_> {
-    fn key_of(self, node: &Node) -> Result<Key, Failure> {
-        match self {
-            Owner::Flow { pass } => top_key(node, pass),
-            Owner::Container { key: container, index } => key(format!("{container}/{index}/{}", node.id)),
-        }
-    }
 }
 
 /// A list of nodes that is being run, and what is around it.
@@ -138,7 +135,7 @@ struct List<'a> {
 
 impl List<'_> {
     /// The next mark, if something can be marked.
-    fn next(&self, block: &mut Block, asking: &mut Asking<'_>) -> Option<Event> {
+    fn next(&self, block: &mut Block, asking: &mut Asking<'_>) -> Option<Mark> {
         let mut running = 0;
         for place in 0..self.body.nodes.len() {
             match &block.slots[place] {
@@ -169,11 +166,9 @@ impl List<'_> {
         }
     }
 
-    fn begin(&self, block: &Block, place: usize, asking: &mut Asking<'_>) -> Option<Event> {
+    fn begin(&self, block: &Block, place: usize, asking: &mut Asking<'_>) -> Option<Mark> {
         let node = &self.body.nodes[place];
         let scope = self.scope(block);
-        // A key that is too long was refused when the flow was read.
-        let key = self.owner.key_of(node).ok()?;
         let edges = self.edges.filter(|_| !block.reached.contains(&place)).map_or(&[][..], |edges| &edges[place]);
         let is_taken = |from: usize| came_to_something(&self.body.nodes[from], &block.slots[from]);
         // What cannot be found out fails the node, once it has begun.
@@ -181,30 +176,36 @@ impl List<'_> {
             *asking.doubt = Some(failure);
             Admission::Runs
         });
-        if let Some(reason) = admitted.reason()
-            && !planted!("node-condition-ignored")
-        {
-            return Some(Event::NodeSkipped { node: key, by: None, reason: Some(reason.to_owned()) });
+        let skipped = admitted.reason().filter(|_| !planted!("node-condition-ignored"));
+        match self.owner {
+            Owner::Container { key, index } => {
+                let child = Child::new(key, index, &node.id, place)?;
+                Some(match skipped {
+                    None => Mark::ChildStarted(child),
+                    Some(reason) => Mark::ChildSkipped { child, reason },
+                })
+            }
+            Owner::Flow { pass } => {
+                // A key that is too long was refused when the flow was read.
+                let key = top_key(node, pass).ok()?;
+                Some(whole(match skipped {
+                    None => {
+                        let input = input_of(&scope, node).map(|input| Bytes::from(input.to_string()));
+                        Event::NodeStarted { node: key, index: u32::try_from(place).unwrap_or(u32::MAX), input }
+                    }
+                    Some(reason) => Event::NodeSkipped { node: key, by: None, reason: Some(reason.to_owned()) },
+                }))
+            }
         }
-        let index = u32::try_from(place).unwrap_or(u32::MAX);
-        Some(match self.owner {
-            Owner::Flow { .. } => {
-                let input = input_of(&scope, node).map(|input| Bytes::from(input.to_string()));
-                Event::NodeStarted { node: key, index, input }
-            }
-            Owner::Container { key: container, .. } => {
-                Event::ContainerChildStarted { node: container.clone(), child: key, child_index: index }
-            }
-        })
     }
 
     fn scope<'s>(&'s self, block: &'s Block) -> Scope<'s> {
         let (outputs, previous, errors) = (&block.outputs, &block.previous, &block.errors);
-        let turn = self.turn.clone();
+        let turn = self.turn;
         Scope { world: self.world, around: self.around, body: self.body, outputs, previous, errors, turn }
     }
 
-    fn of_running(&self, block: &mut Block, place: usize, asking: &mut Asking<'_>) -> Option<Event> {
+    fn of_running(&self, block: &mut Block, place: usize, asking: &mut Asking<'_>) -> Option<Mark> {
         let node = &self.body.nodes[place];
         let Block { slots, outputs, previous, errors, .. } = block;
         let scope = Scope {
@@ -214,18 +215,23 @@ impl List<'_> {
             outputs,
             previous,
             errors,
-            turn: self.turn.clone(),
+            turn: self.turn,
         };
         let Slot::Running(entry) = &mut slots[place] else { return None };
         if let (None, NodeKind::Container(container)) = (&entry.outcome, &node.kind) {
-            let focus = self.focus.or_else(|| self.top.filter(|top| *top.node == *node.id).map(|top| top.iterations));
+            let focus = self.focus.or_else(|| self.top.and_then(|top| top.within(&node.id)));
             let next = of_container(&scope, container, entry, focus, asking);
             if next.is_some() {
                 return next;
             }
         }
+        if let (Some(Outcome::Output { at: Some(at), .. }), Owner::Container { key, .. }, None) =
+            (&entry.outcome, self.owner, &node.output)
+        {
+            return Some(Mark::ChildCompleted { node: key.clone(), child: entry.key.clone(), output: *at });
+        }
         let outcome = entry.outcome.clone()?;
-        Some(self.completion(node, entry, outcome, asking))
+        Some(whole(self.completion(node, entry, outcome, asking)))
     }
 
     /// How the end of a node is marked.
@@ -274,7 +280,7 @@ fn of_container(
     entry: &mut Entry,
     focus: Option<Iterations<'_>>,
     asking: &mut Asking<'_>,
-) -> Option<Event> {
+) -> Option<Mark> {
     let key = entry.key.clone();
     let container = entry.container.as_mut()?;
     // With thousands of iterations at once they are not all looked at for each event.
@@ -296,9 +302,9 @@ fn of_container(
     if container.active.len() < node.concurrency as usize && !container.is_exhausted {
         match more(scope, node, container) {
             Ok(true) => {
-                let item = container.items.get(container.next).map(|item| Bytes::from(item.to_string()));
-                let total = container.total;
-                return Some(Event::ContainerIterationStarted { node: key, index: container.next, item, total });
+                let (index, total) = (container.next, container.total);
+                let item = container.items.get(index).cloned();
+                return Some(Mark::IterationStarted { node: key, index, item, total });
             }
             Ok(false) => container.is_exhausted = true,
             Err(failure) => {
@@ -321,7 +327,7 @@ fn of_active(
     active: &mut BTreeMap<u32, Block>,
     mut focus: Option<Iterations<'_>>,
     asking: &mut Asking<'_>,
-) -> Option<Event> {
+) -> Option<Mark> {
     let (range, inner) = match focus.as_mut().and_then(Iterator::next) {
         Some(index) => (index..=index, focus),
         None => (0..=u32::MAX, None),
@@ -331,7 +337,7 @@ fn of_active(
         let list = List {
             world: scope.world,
             around: Some(scope),
-            turn: turn_of(node, container, index),
+            turn: turn_of(node, &container.items, container.total, index),
             body,
             edges: None,
             concurrency: 1,
@@ -348,7 +354,7 @@ fn of_active(
                 Slot::Done { at } => Some(*at),
                 Slot::Waiting | Slot::Running(_) | Slot::Failed | Slot::Skipped | Slot::Waived => None,
             });
-            return Some(Event::ContainerIterationCompleted { node: key.clone(), index, outputs: done.collect() });
+            return Some(Mark::IterationCompleted { node: key.clone(), index, outputs: done.collect() });
         }
     }
     None
@@ -391,7 +397,7 @@ pub(crate) fn round<'a>(
         outputs: &container.previous,
         previous: &[],
         errors: &[],
-        turn: turn_of(node, container, index),
+        turn: turn_of(node, &container.items, container.total, index),
     }
 }
 

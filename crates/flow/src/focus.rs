@@ -4,13 +4,14 @@ use outlast_core::event::Event;
 
 use crate::walk::{Inner, Path};
 
-/// One of the flow's own nodes, and the iterations that lead from it to what an event is about.
+/// What an event is about: one of the flow's own nodes, or something in it.
 pub(crate) struct Focus<'k> {
-    pub(crate) node: &'k str,
-    pub(crate) iterations: Iterations<'k>,
+    pub(crate) path: Path<'k>,
+    /// The iteration of what is there.
+    last: Option<u32>,
 }
 
-/// The outermost first. Those further in are all looked at.
+/// Those that lead to what an event is about, the outermost first. Those further in are all looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Iterations<'k> {
     inner: Inner<'k>,
@@ -36,7 +37,12 @@ impl<'k> Focus<'k> {
             Event::NodeSkipped { .. } | Event::NodeRetried { .. } | Event::LoopIterate { .. } => return None,
             other => (other.key()?, None),
         };
-        let path = Path::parse(key)?;
-        Some(Focus { node: path.first.id, iterations: Iterations { inner: path.inner, last } })
+        Some(Focus { path: Path::parse(key)?, last })
+    }
+
+    /// The iterations to look at in one of the flow's own nodes; none if it is not about that one.
+    pub(crate) fn within(&self, node: &str) -> Option<Iterations<'k>> {
+        let (inner, last) = (self.path.inner, self.last);
+        (self.path.first.id == node).then_some(Iterations { inner, last })
     }
 }

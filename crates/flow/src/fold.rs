@@ -45,13 +45,15 @@ pub(crate) enum Care {
 impl State {
     /// Takes note of an event, and decides what follows from it.
     pub(crate) fn apply(&mut self, index: Index, event: &Event, care: Care) -> Result<(), DeriveError> {
-        let done = self.take(index, event, care);
+        let focus = Focus::of(event);
+        let done = self.take(index, event, focus.as_ref().map(|focus| &focus.path), care);
         done.map_err(|message| DeriveError { index, kind: event.kind(), message })?;
-        self.advance(Focus::of(event).as_ref());
+        self.advance(focus.as_ref());
         Ok(())
     }
 
-    fn take(&mut self, index: Index, event: &Event, care: Care) -> Result<(), String> {
+    /// `path` is where its key leads, if that is known.
+    fn take(&mut self, index: Index, event: &Event, path: Option<&Path<'_>>, care: Care) -> Result<(), String> {
         match event {
             Event::NodeStarted { .. }
             | Event::NodeCompleted { .. }
@@ -61,7 +63,7 @@ impl State {
             | Event::ContainerIterationCompleted { .. }
             | Event::ContainerChildStarted { .. }
             | Event::ContainerChildCompleted { .. }
-            | Event::LoopIterate { .. } => self.take_mark(index, event),
+            | Event::LoopIterate { .. } => self.take_mark(index, event, path),
             Event::NodeSkipped { node, by: Some(_), .. } => {
                 self.skip(node);
                 self.mark = None;
@@ -94,13 +96,22 @@ impl State {
                 );
                 Ok(())
             }
-            other => self.take_fact(index, other, care),
+            other => self.take_fact(index, other, path, care),
         }
     }
 
     /// Goes to the node with a key.
     fn at<R>(&mut self, key: &Key, then: &mut dyn FnMut(Spot<'_>, &mut Asking<'_>, &Path<'_>) -> R) -> Option<R> {
         let path = Path::parse(key)?;
+        self.at_path(&path, then)
+    }
+
+    /// Goes to the node that a path leads to.
+    fn at_path<R>(
+        &mut self,
+        path: &Path<'_>,
+        then: &mut dyn FnMut(Spot<'_>, &mut Asking<'_>, &Path<'_>) -> R,
+    ) -> Option<R> {
         let inner = &self.flow.inner;
         let input = &self.input;
         let place = inner.body.place(path.first.id)?;
@@ -114,7 +125,7 @@ impl State {
         let mut asking = Asking { starts: &mut self.starts, doubt: &mut self.doubt, payload_bytes };
         let (body, attempt) = (&inner.body, path.first.attempt);
         let spot = Spot { world: &world, around: None, turn: None, body, block: top, place, attempt };
-        visit(spot, path.inner, &mut |spot| then(spot, &mut asking, &path))
+        visit(spot, path.inner, &mut |spot| then(spot, &mut asking, path))
     }
 
     /// An operation was started: it need not be asked for.

@@ -10,6 +10,7 @@ mod items;
 mod left;
 mod limits;
 mod load;
+mod mark;
 mod model;
 mod position;
 mod program;

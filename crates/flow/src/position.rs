@@ -156,7 +156,7 @@ impl Position {
         frames(body, top, &mut container_stack);
         let messages = &state.saved.messages;
         let unread = &messages[messages.len() - state.saved.unread.min(messages.len())..];
-        let marks = state.mark.iter().map(|event| Operation::Mark { event: event.clone() });
+        let marks = state.mark.iter().map(|mark| Operation::Mark { event: Box::new(mark.event()) });
         let starts = state.starts.iter().map(|requested| requested.operation.clone());
         Position {
             run: state.info.run_id.clone(),

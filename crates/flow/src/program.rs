@@ -124,7 +124,7 @@ impl FlowProgram {
 
     /// Hands out what was decided.
     fn request(&mut self, ops: &mut Operations) {
-        for requested in std::mem::take(&mut self.state.starts) {
+        for requested in self.state.starts.drain(..) {
             let started = requested.operation.starts().and(requested.operation.key().cloned());
             ops.request(requested.operation, requested.location);
             if let Some(key) = started {
@@ -134,8 +134,9 @@ impl FlowProgram {
         // In a replay the mark is most often what comes next.
         if !ops.is_replay()
             && std::mem::take(&mut self.state.is_fresh)
-            && let Some(event) = self.state.mark.clone()
+            && let Some(mark) = &self.state.mark
         {
+            let event = Box::new(mark.event());
             ops.request(Operation::Mark { event }, None);
         }
     }

@@ -32,11 +32,11 @@ pub(crate) struct Scope<'a> {
 }
 
 /// The iteration the list of nodes is in.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
     /// The name of the item; none for a loop.
     pub(crate) name: Option<&'a str>,
-    pub(crate) item: Arc<Json>,
+    pub(crate) item: Option<&'a Arc<Json>>,
     pub(crate) index: u32,
     pub(crate) total: u32,
     /// Whether the total is how many there will be, and not only how many there may be.
@@ -102,7 +102,7 @@ impl Turn<'_> {
             "$first" => json!(self.index == 0),
             "$last" => json!(self.is_exact && self.index + 1 == self.total),
             "$max_iterations" => json!(self.total),
-            name if self.name == Some(name) => return Some(Arc::clone(&self.item)),
+            name if self.name == Some(name) => return Some(self.item.cloned().unwrap_or_default()),
             _ => return None,
         };
         Some(Arc::new(value))

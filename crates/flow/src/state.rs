@@ -1,10 +1,9 @@
 //! Where a run of a flow stands: the fold of its journal, as a tree of what is open.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use outlast_core::event::Event;
 use outlast_core::failure::Failure;
 use outlast_core::id::{Index, Key};
 use outlast_core::operation::{OperationKind, Requested};
@@ -16,6 +15,7 @@ use crate::items::Items;
 use crate::left::Bodies;
 use crate::limits::FlowLimits;
 use crate::load::Flow;
+use crate::mark::Mark;
 use crate::model::Body;
 use crate::walk::pass_of;
 
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) starts: Vec<Requested>,
     /// The mark that was decided and is not in the journal yet: there is never a second one, so that whatever is decided
     /// next is decided in the light of it. What an operator does takes it back.
-    pub(crate) mark: Option<Box<Event>>,
+    pub(crate) mark: Option<Mark>,
     /// Why it could not be found out whether the node runs that this mark begins: then it fails at once. A condition is looked
     /// at when the mark is decided, and not again.
     pub(crate) doubt: Option<Failure>,
@@ -161,7 +161,9 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(key: Key, attempt: u32) -> Entry {
-        let (operations, input, left) = (Vec::new(), Arc::default(), Bodies::new());
+        // Only steps have one, and there may be thousands of other nodes.
+        static NULL: LazyLock<Arc<Json>> = LazyLock::new(Arc::default);
+        let (operations, input, left) = (Vec::new(), Arc::clone(&NULL), Bodies::new());
         Entry { key, attempt, operations, container: None, outcome: None, input, left }
     }
 }

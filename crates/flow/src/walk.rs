@@ -1,13 +1,11 @@
 //! Finding a node of a run by its key.
 
-use std::sync::Arc;
-
 use outlast_core::id::Key;
-use serde_json::Value as Json;
 
+use crate::items::Items;
 use crate::model::{Body, ContainerNode, Node, NodeKind, Rule};
 use crate::scope::{Scope, Turn, World};
-use crate::state::{Block, Container, Role, Slot};
+use crate::state::{Block, Role, Slot};
 
 /// A key, taken apart: `pass-2/lines/47/label#2`.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +17,7 @@ pub(crate) struct Path<'k> {
 }
 
 /// Iterations, and the nodes in them, the outermost first. Every event of a journal is looked up by its key, so they are not
-/// gathered before they are needed.
+/// gathered before they are needed; and they are handed down as deep as containers nest, so they are small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inner<'k>(&'k str);
 
@@ -64,10 +62,7 @@ impl<'k> Step<'k> {
 
 impl<'k> Path<'k> {
     pub(crate) fn parse(key: &'k Key) -> Option<Path<'k>> {
-        let text = key.as_str();
-        let mut roles = [Role::Submit, Role::Timeout].into_iter();
-        let role = roles.find(|role| text.ends_with(role.suffix())).unwrap_or(Role::Main);
-        let text = text.strip_suffix(role.suffix()).unwrap_or(text);
+        let (text, role) = role_of(key.as_str());
         let (pass, text) = pass_of(text)?;
         if text.ends_with('/') {
             return None;
@@ -80,6 +75,17 @@ impl<'k> Path<'k> {
         }
         Some(Path { pass, first: Step::parse(first)?, inner, role })
     }
+}
+
+/// What an operation is for its node, and the key of that.
+fn role_of(text: &str) -> (&str, Role) {
+    // Every event of a journal comes by here, and nearly all of them are about a node itself: one letter says so.
+    let role = match text.as_bytes().last() {
+        Some(b'k') => Role::Submit,
+        Some(b't') => Role::Timeout,
+        Some(_) | None => return (text, Role::Main),
+    };
+    text.strip_suffix(role.suffix()).map_or((text, Role::Main), |node| (node, role))
 }
 
 /// The pass a key is about, and the rest of it. The first has no number; none if there is one that cannot be.
@@ -117,7 +123,7 @@ pub(crate) fn visit<R>(spot: Spot<'_>, mut rest: Inner<'_>, then: &mut dyn FnMut
     let scope = Scope { world, around, body, outputs, previous, errors, turn };
     let Slot::Running(entry) = &mut slots[place] else { return None };
     let container = entry.container.as_mut().filter(|_| entry.attempt == attempt)?;
-    let turn = turn_of(node, container, index);
+    let turn = turn_of(node, &container.items, container.total, index);
     let body = node.body(index)?;
     let block = container.active.get_mut(&index)?;
     let place = body.place(step.id)?;
@@ -125,16 +131,20 @@ pub(crate) fn visit<R>(spot: Spot<'_>, mut rest: Inner<'_>, then: &mut dyn FnMut
 }
 
 /// What the nodes of an iteration know about it.
-pub(crate) fn turn_of<'n>(node: &'n ContainerNode, container: &Container, index: u32) -> Option<Turn<'n>> {
+pub(crate) fn turn_of<'n>(
+    node: &'n ContainerNode,
+    items: &'n Items,
+    total: Option<u32>,
+    index: u32,
+) -> Option<Turn<'n>> {
     match &node.rule {
         Rule::Foreach { name, .. } => {
-            let item = container.items.get(index).cloned().unwrap_or_default();
-            let total = container.total.unwrap_or_default();
+            let (item, total) = (items.get(index), total.unwrap_or_default());
             Some(Turn { name: Some(name), item, index, total, is_exact: true })
         }
         Rule::Loop { condition, until, max } => {
             let is_exact = condition.is_none() && until.is_none();
-            Some(Turn { name: None, item: Arc::new(Json::Null), index, total: *max, is_exact })
+            Some(Turn { name: None, item: None, index, total: *max, is_exact })
         }
         Rule::If { .. } | Rule::Switch { .. } | Rule::Parallel => None,
     }

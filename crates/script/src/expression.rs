@@ -1,6 +1,7 @@
 //! Expressions on their own: what stands in `${…}` of a flow. The same parser, checker and machine as for scripts; what
 //! waits, asks the world or changes something is refused.
 
+mod direct;
 mod needs;
 mod walk;
 
@@ -24,6 +25,7 @@ use crate::suggest::nearest;
 use crate::syntax::ast::{Expr, StmtKind};
 use crate::syntax::{Parsed, parse};
 use crate::world::{RunInfo, World};
+use direct::Direct;
 use needs::Needs;
 
 /// The longest expression, in bytes.
@@ -70,8 +72,8 @@ pub struct Expression {
     /// The free names, each once, and what is looked at of each.
     names: Arc<[(Arc<str>, Needs)]>,
     references: Arc<[Reference]>,
-    /// Where it is nothing but a name and fields.
-    plain: Option<Reference>,
+    /// Where it needs no machine. Apart, so that expressions stay small: flows nest deep, and so do those who read them.
+    direct: Option<Arc<Direct>>,
 }
 
 impl Expression {
@@ -103,10 +105,14 @@ impl Expression {
         };
         let references: Vec<Reference> =
             walked.references.into_iter().map(|reference| wrapped.unshift(reference)).collect();
-        let plain = walked.is_plain.then(|| references.first().cloned()).flatten();
         let names: Vec<(Arc<str>, Needs)> =
             used.into_iter().map(|name| (Arc::clone(&name), Needs::of(&name, &references))).collect();
-        Ok(Expression { code: Arc::new(code), names: names.into(), references: references.into(), plain })
+        Ok(Expression {
+            code: Arc::new(code),
+            names: names.into(),
+            references: references.into(),
+            direct: walked.direct.map(Arc::new),
+        })
     }
 
     /// The free names it uses, and what it reads from them.
@@ -116,9 +122,7 @@ impl Expression {
 
     /// Its value. `scope` gives the value of a free name; one it does not have is null.
     pub fn evaluate(&self, scope: impl Fn(&str) -> Option<Arc<Json>>, limits: Limits) -> Result<Json, Failure> {
-        // Most expressions are a path, and need no machine. A path that leads nowhere is left to the machine, which
-        // knows what to say.
-        if let Some(value) = self.plain.as_ref().and_then(|path| look_up(path, &scope)) {
+        if let Some(value) = self.direct.as_ref().and_then(|direct| direct.value(&scope)) {
             return Ok(value);
         }
         self.compute(&scope, limits, |needs| needs)
@@ -171,15 +175,6 @@ pub fn is_reserved_name(name: &str) -> bool {
 fn told(failure: &Failure) -> Failure {
     let message = failure.message.lines().next().unwrap_or_default();
     Failure { message: message.to_owned(), permanent: true, trace: None, ..failure.clone() }
-}
-
-fn look_up(path: &Reference, scope: &impl Fn(&str) -> Option<Arc<Json>>) -> Option<Json> {
-    let root = scope(&path.name)?;
-    let mut value = &*root;
-    for (field, _) in &path.fields {
-        value = value.as_object()?.get(&**field)?;
-    }
-    Some(value.clone())
 }
 
 /// The names the expression does not declare itself, each once.

@@ -40,7 +40,14 @@ impl State {
             return format!("the flow has {how}: nothing{found} can follow");
         }
         match &self.mark {
-            Some(mark) => format!("expected {}, found {}", told(mark), told(event)),
+            Some(mark) => {
+                let (expected, found) = (told(&mark.event()), told(event));
+                if expected == found {
+                    // What is said of them is the same: it is the place that is not.
+                    return format!("expected {expected} with its own place among its siblings, found another");
+                }
+                format!("expected {expected}, found {found}")
+            }
             None => format!("nothing can be marked while the flow waits, found {}", told(event)),
         }
     }

@@ -12,6 +12,7 @@ use super::Care;
 use crate::decide::settle;
 use crate::model::{Node, NodeKind};
 use crate::state::{Outcome, Role, Slot, State};
+use crate::walk::Path;
 
 /// The failure of an approval that was refused.
 const REJECTED: &str = "rejected";
@@ -28,26 +29,32 @@ enum Settled {
 }
 
 impl State {
-    pub(super) fn take_fact(&mut self, index: Index, event: &Event, care: Care) -> Result<(), String> {
+    pub(super) fn take_fact(
+        &mut self,
+        index: Index,
+        event: &Event,
+        path: Option<&Path<'_>>,
+        care: Care,
+    ) -> Result<(), String> {
         let (Some(key), Some(settled)) = (event.key(), settled(event)) else { return Ok(()) };
         // What was decided to start need not be asked for: its outcome is known.
         self.starts
             .retain(|requested| requested.operation.starts().is_none() || requested.operation.key() != Some(key));
-        let settled = std::cell::RefCell::new(Some(settled));
-        let found = self.at(key, &mut |spot, asking, path| {
-            let (node, role) = (spot.node(), path.role);
-            let outcome = settled.borrow_mut().take().and_then(|settled| outcome(node, role, index, settled));
-            let Slot::Running(entry) = &mut spot.block.slots[spot.place] else { return false };
-            let place = entry.operations.iter().position(|open| open.role == role);
-            let Some(place) = place.filter(|_| entry.key.as_str() == key.as_str().trim_end_matches(role.suffix()))
-            else {
-                return false;
-            };
-            entry.operations.remove(place);
-            if let Some(outcome) = outcome {
-                settle(entry, outcome, asking);
-            }
-            true
+        let mut settled = Some(settled);
+        let found = path.and_then(|path| {
+            self.at_path(path, &mut |spot, asking, path| {
+                let (node, role) = (spot.node(), path.role);
+                let outcome = settled.take().and_then(|settled| outcome(node, role, index, settled));
+                let Slot::Running(entry) = &mut spot.block.slots[spot.place] else { return false };
+                let place = entry.operations.iter().position(|open| open.role == role);
+                let of = key.as_str().strip_suffix(role.suffix());
+                let Some(place) = place.filter(|_| of == Some(entry.key.as_str())) else { return false };
+                entry.operations.remove(place);
+                if let Some(outcome) = outcome {
+                    settle(entry, outcome, asking);
+                }
+                true
+            })
         });
         if found == Some(true) || care == Care::Lenient {
             return Ok(());

@@ -20,37 +20,36 @@ use crate::walk::{Path, Spot};
 
 impl State {
     /// A mark must be the one that was decided: so nothing is ever out of its place.
-    pub(super) fn take_mark(&mut self, index: Index, event: &Event) -> Result<(), String> {
-        if !self.mark.as_ref().is_some_and(|mark| is_same(mark, event)) {
+    pub(super) fn take_mark(&mut self, index: Index, event: &Event, path: Option<&Path<'_>>) -> Result<(), String> {
+        if !self.mark.as_ref().is_some_and(|mark| mark.is(event)) {
             return Err(self.explain(event));
         }
         self.mark = None;
-        let done = match event {
-            Event::NodeStarted { node, input, .. } => self.begin(node, input.as_ref()),
-            Event::ContainerChildStarted { child, .. } => self.begin(child, None),
-            Event::NodeCompleted { node, output } => self.complete(index, node, Some(output)),
-            Event::ContainerChildCompleted { child, value, .. } => self.complete(index, child, value.as_ref()),
-            Event::NodeError { node, error } => self.fail(node, error),
-            Event::NodeSkipped { node, .. } => self.pass(node),
-            Event::ContainerIterationStarted { node, index, .. } => self.begin_iteration(node, *index),
-            Event::ContainerIterationCompleted { node, index, .. } => self.complete_iteration(node, *index),
-            Event::LoopIterate { .. } => self.go_around(),
-            _ => None,
+        let done = match (event, path) {
+            (Event::NodeStarted { node, input, .. }, Some(path)) => self.begin(node, path, input.as_ref()),
+            (Event::ContainerChildStarted { child, .. }, Some(path)) => self.begin(child, path, None),
+            (Event::NodeCompleted { output, .. }, Some(path)) => self.complete(index, path, Some(output)),
+            (Event::ContainerChildCompleted { value, .. }, Some(path)) => self.complete(index, path, value.as_ref()),
+            (Event::NodeError { node, error }, Some(path)) => self.fail(node, path, error),
+            (Event::NodeSkipped { node, .. }, _) => self.pass(node),
+            (Event::ContainerIterationStarted { index, .. }, Some(path)) => self.begin_iteration(path, *index),
+            (Event::ContainerIterationCompleted { index, .. }, Some(path)) => self.complete_iteration(path, *index),
+            (Event::LoopIterate { .. }, _) => self.go_around(),
+            (_, _) => None,
         };
         // A mark that was decided is about something that is there.
         done.ok_or_else(|| "there is no such node".to_owned())
     }
 
     /// Whether the node is one of the flow's own.
-    fn top_place(&self, node: &Key) -> Option<usize> {
-        let path = Path::parse(node)?;
+    fn top_place(&self, path: &Path<'_>) -> Option<usize> {
         path.inner.is_empty().then(|| self.flow.inner.body.place(path.first.id)).flatten()
     }
 
-    fn begin(&mut self, node: &Key, input: Option<&Bytes>) -> Option<()> {
+    fn begin(&mut self, node: &Key, path: &Path<'_>, input: Option<&Bytes>) -> Option<()> {
         self.saved.unread = 0;
         let given: Option<Arc<Json>> = input.and_then(|input| serde_json::from_slice(input).ok()).map(Arc::new);
-        self.at(node, &mut |spot, asking, _| {
+        self.at_path(path, &mut |spot, asking, _| {
             let Spot { world, around, turn, body, block, place, .. } = spot;
             let Block { slots, outputs, previous, errors, .. } = block;
             let scope = Scope { world, around, body, outputs, previous, errors, turn };
@@ -63,10 +62,10 @@ impl State {
         })
     }
 
-    fn complete(&mut self, index: Index, node: &Key, value: Option<&Bytes>) -> Option<()> {
+    fn complete(&mut self, index: Index, path: &Path<'_>, value: Option<&Bytes>) -> Option<()> {
         let value: Option<Arc<Json>> = value.and_then(|value| serde_json::from_slice(value).ok()).map(Arc::new);
         let is_here = value.is_some();
-        self.at(node, &mut |spot, _, _| {
+        self.at_path(path, &mut |spot, _, _| {
             let Spot { block, place, .. } = spot;
             let Slot::Running(entry) = &mut block.slots[place] else { return None };
             let Some(Outcome::Output { value: found, at }) = entry.outcome.take() else { return None };
@@ -77,14 +76,14 @@ impl State {
             Some(())
         })
         .flatten()?;
-        self.look_at_loops(node);
+        self.look_at_loops(path);
         Some(())
     }
 
-    fn fail(&mut self, node: &Key, error: &Failure) -> Option<()> {
+    fn fail(&mut self, node: &Key, path: &Path<'_>, error: &Failure) -> Option<()> {
         // Where several nodes run at once there is no way from one to the other to be passed.
-        let is_a_row = self.flow.inner.concurrency == 1 || self.top_place(node).is_none();
-        self.at(node, &mut |spot, asking, _| {
+        let is_a_row = self.flow.inner.concurrency == 1 || self.top_place(path).is_none();
+        self.at_path(path, &mut |spot, asking, _| {
             let on_error = spot.node().on_error;
             let Spot { block, place, .. } = spot;
             if let Slot::Running(entry) = &mut block.slots[place] {
@@ -107,7 +106,7 @@ impl State {
             }
         })?;
         if self.saved.top.failure.is_none() {
-            self.look_at_loops(node);
+            self.look_at_loops(path);
         }
         Some(())
     }
@@ -119,9 +118,9 @@ impl State {
         })
     }
 
-    fn begin_iteration(&mut self, node: &Key, index: u32) -> Option<()> {
+    fn begin_iteration(&mut self, path: &Path<'_>, index: u32) -> Option<()> {
         self.saved.unread = 0;
-        self.with_container(node, |_, at, container| {
+        self.with_container(path, |_, at, container| {
             let body = at.body(index)?;
             let previous = match at.rule {
                 Rule::Loop { .. } => container.previous.clone(),
@@ -134,8 +133,8 @@ impl State {
         })
     }
 
-    fn complete_iteration(&mut self, node: &Key, index: u32) -> Option<()> {
-        self.with_container(node, |scope, at, container| {
+    fn complete_iteration(&mut self, path: &Path<'_>, index: u32) -> Option<()> {
+        self.with_container(path, |scope, at, container| {
             let block = container.active.remove(&index)?;
             let body = at.body(index)?;
             container.completed += 1;
@@ -168,10 +167,10 @@ impl State {
     /// Goes to a container that is open. If what is done there fails, so does the container.
     fn with_container(
         &mut self,
-        key: &Key,
+        path: &Path<'_>,
         mut then: impl FnMut(&Scope<'_>, &ContainerNode, &mut Container) -> Option<Result<(), Failure>>,
     ) -> Option<()> {
-        self.at(key, &mut |spot, asking, _| {
+        self.at_path(path, &mut |spot, asking, _| {
             let Spot { world, around, turn, body, block, place, .. } = spot;
             let NodeKind::Container(node) = &body.nodes[place].kind else { return None };
             let Block { slots, outputs, previous, errors, .. } = block;
@@ -187,11 +186,11 @@ impl State {
     }
 
     /// One of the flow's own nodes came to something: does a loop edge go back from it?
-    fn look_at_loops(&mut self, node: &Key) {
+    fn look_at_loops(&mut self, path: &Path<'_>) {
         if self.flow.inner.loops.is_empty() {
             return;
         }
-        let Some(place) = self.top_place(node) else { return };
+        let Some(place) = self.top_place(path) else { return };
         let inner = &self.flow.inner;
         let input = &self.input;
         let Saved { messages, top, taken, .. } = &self.saved;
@@ -267,20 +266,6 @@ impl State {
             slots[place] = Slot::Running(Box::new(entry));
         });
     }
-}
-
-/// Whether two marks are about the same. What they hold is taken from the journal.
-fn is_same(mark: &Event, event: &Event) -> bool {
-    let place = |event: &Event| match event {
-        Event::ContainerIterationStarted { index, .. }
-        | Event::ContainerIterationCompleted { index, .. }
-        | Event::NodeStarted { index, .. }
-        | Event::LoopIterate { iteration: index, .. } => (Some(*index), None),
-        Event::ContainerChildStarted { child, child_index, .. } => (Some(*child_index), Some(child.clone())),
-        Event::ContainerChildCompleted { child, .. } => (None, Some(child.clone())),
-        _ => (None, None),
-    };
-    mark.kind() == event.kind() && mark.key() == event.key() && place(mark) == place(event)
 }
 
 fn told(error: &Failure) -> Json {

@@ -87,6 +87,36 @@ fn what_cannot_be_is_told_with_the_index_of_the_event() {
     assert!(refused(&after).ends_with("the flow has finished: nothing of `each` can follow"));
 }
 
+/// Nobody has to clamp an index: a position is folded from the journal, and no journal has one that is out of range.
+#[test]
+fn an_index_out_of_range_is_refused_and_never_clamped() {
+    let started = |index| Event::ContainerIterationStarted { node: key("each"), index, item: None, total: Some(4) };
+    let child = |child_index| Event::ContainerChildStarted { node: key("each"), child: key("each/0/a"), child_index };
+    let node = |index| Event::NodeStarted { node: key("each"), index, input: None };
+    // 17 ITERATION_STARTED 2, 25 NODE_COMPLETED each
+    let cases = [
+        (with(25, started(3)), "event 25, CONTAINER_ITERATION_STARTED: `each` is not a container that is open"),
+        (
+            with(17, started(4_000_000_000)),
+            "event 17, CONTAINER_ITERATION_STARTED: the iterations of `each` skip from 2 to 4000000000",
+        ),
+        (
+            with(2, child(7)),
+            "event 2, CONTAINER_CHILD_STARTED: expected CONTAINER_CHILD_STARTED `each/0/a` of `each` with its own place among its siblings, found another",
+        ),
+        (
+            with(0, node(9)),
+            "event 0, NODE_STARTED: expected NODE_STARTED of `each` with its own place among its siblings, found another",
+        ),
+    ];
+    for (events, said) in cases {
+        assert_eq!(refused(&events), said);
+    }
+    let last = derive(&parse(TEXT), &info(), b"null", &journal()[..24]).unwrap();
+    let frame = &last.container_stack[0];
+    assert_eq!((frame.iteration_index, frame.total_iterations, frame.completed_count), (2, Some(3), 2));
+}
+
 #[test]
 fn every_event_of_a_run_is_a_position_that_only_goes_on() {
     let events = journal();

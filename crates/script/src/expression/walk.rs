@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::{Number, Value as Json};
+
 use super::Reference;
+use super::direct::{Comparison, Direct, Side};
 use crate::check::{Checked, Meaning};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -33,13 +36,13 @@ const WORLDLY: &[&str] = &[
 pub(super) struct Walked {
     pub(super) references: Vec<Reference>,
     pub(super) problems: Vec<Diagnostic>,
-    /// Whether it is nothing but a free name and fields.
-    pub(super) is_plain: bool,
+    /// What it is, where that needs no machine.
+    pub(super) direct: Option<Direct>,
 }
 
 pub(super) fn walk(value: &Expr, checked: &Checked, file: FunctionId) -> Walked {
     let mut walker = Walker { checked, file, walked: Walked::default() };
-    walker.walked.is_plain = walker.is_plain(value.bare());
+    walker.walked.direct = walker.direct(value.bare());
     walker.expr(value);
     walker.walked
 }
@@ -51,11 +54,36 @@ struct Walker<'c> {
 }
 
 impl Walker<'_> {
-    fn is_plain(&self, expr: &Expr) -> bool {
+    fn direct(&self, expr: &Expr) -> Option<Direct> {
+        if let ExprKind::Binary { op, left, right } = &expr.kind {
+            let (left, right) = (self.side(left.bare())?, self.side(right.bare())?);
+            return Some(Direct::Compared { left, by: Comparison::of(*op)?, right });
+        }
+        self.plain_path(expr).map(Direct::Path)
+    }
+
+    fn side(&self, expr: &Expr) -> Option<Side> {
         match &expr.kind {
-            ExprKind::Name(name) => self.is_free(name),
-            ExprKind::Member { object, optional: false, .. } => self.is_plain(object),
-            _ => false,
+            ExprKind::Null => Some(Side::Constant(Json::Null)),
+            ExprKind::Bool(value) => Some(Side::Constant(Json::Bool(*value))),
+            ExprKind::Number(value) => Number::from_f64(*value).map(|value| Side::Constant(Json::Number(value))),
+            ExprKind::Text(text) => Some(Side::Constant(Json::String(text.to_string()))),
+            _ => self.plain_path(expr).map(Side::Path),
+        }
+    }
+
+    /// A free name, and fields.
+    fn plain_path(&self, expr: &Expr) -> Option<Reference> {
+        match &expr.kind {
+            ExprKind::Name(name) if self.is_free(name) => {
+                Some(Reference { name: Arc::clone(&name.text), span: name.span, fields: Vec::new() })
+            }
+            ExprKind::Member { object, name, name_span, optional: false } => {
+                let mut path = self.plain_path(object)?;
+                path.fields.push((Arc::clone(name), *name_span));
+                Some(path)
+            }
+            _ => None,
         }
     }
 
