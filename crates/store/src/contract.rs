@@ -51,6 +51,7 @@ mod journal;
 mod lapses;
 mod leases;
 mod limits;
+mod named;
 mod outlook;
 mod queries;
 mod receipts;
@@ -256,6 +257,7 @@ pub fn cases() -> Vec<Case> {
         journal::cases(),
         lapses::cases(),
         limits::cases(),
+        named::cases(),
         damage::cases(),
         fencing::cases(),
         claims::cases(),

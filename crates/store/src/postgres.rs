@@ -136,6 +136,8 @@ impl Drop for Inner {
 struct Core {
     pool: Pool,
     authors: Authors,
+    /// Where questions in SQL are asked.
+    questions: Pool,
     clock: Clock,
     limits: Limits,
     namespaces: Namespaces,
@@ -193,12 +195,14 @@ impl PostgresStore {
         let config = session::config(url, &options)?;
         let pool = session::pool(config.clone(), &options, options.connections)?;
         let authors = Authors::new(config.clone(), &options)?;
+        let questions = session::pool(config.clone(), &options, sql::AT_ONCE)?;
         let runtime = Handle::try_current()
             .map_err(|_| StoreError::Settings("connect to PostgreSQL inside a Tokio runtime".to_owned()))?;
         migrate::migrate(&pool, options.schema.as_deref(), migrate::MIGRATIONS).await?;
         let core = Arc::new(Core {
             pool,
             authors,
+            questions,
             clock: options.clock.clone(),
             limits: options.limits.clone(),
             namespaces: Namespaces::default(),

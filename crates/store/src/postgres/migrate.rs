@@ -16,12 +16,18 @@ pub(super) struct Migration {
     sql: &'static str,
 }
 
+impl Migration {
+    pub(super) fn version(&self) -> i32 {
+        self.version
+    }
+}
+
 /// In order, without gaps. What was released is never edited.
 pub(super) const MIGRATIONS: &[Migration] =
     &[Migration { version: 1, sql: include_str!("migrations/V1__foundation.sql") }];
 
 /// Held while migrating; chosen once, at random. Not on the hot path, so an advisory lock will do.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(4704231172836185661)";
+pub(super) const LOCK: &str = "SELECT pg_advisory_xact_lock(4704231172836185661)";
 const CREATE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, \
      applied_at timestamptz NOT NULL DEFAULT clock_timestamp())";
 const VERSION: &str = "SELECT coalesce(max(version), 0) FROM schema_version";

@@ -442,7 +442,10 @@ impl Rows for SqliteRows<'_> {
     fn task_of(&mut self, run: &RunRow, key: &Key) -> Result<Option<TaskRow>, Fault> {
         let ns = self.ns(&run.key.namespace)?;
         let params = params![ns, run.key.id.as_str(), key.as_str()];
-        self.task_where(&run.key.namespace, statements::TASK_OF, params)
+        match self.task_where(&run.key.namespace, statements::TASK_OF, params)? {
+            Some(task) => Ok(Some(task)),
+            None => self.task_where(&run.key.namespace, statements::TASK_OF_ELSEWHERE, params),
+        }
     }
 
     fn put_task(&mut self, task: &TaskRow) -> Result<(), Fault> {
@@ -544,7 +547,9 @@ impl Rows for SqliteRows<'_> {
                 }
             }
         }
-        self.execute(statements::DETACH_TASKS, params![ns, run.key.id.as_str()])?;
+        for detach in statements::DETACH_TASKS {
+            self.execute(detach, params![ns, run.key.id.as_str()])?;
+        }
         Ok(())
     }
 

@@ -176,7 +176,8 @@ CREATE INDEX task_ready ON task (queue, priority DESC, ns, place, id) WHERE stat
 -- Delayed and claimed ones, by when they are to be made ready.
 CREATE INDEX task_until ON task (queue, until) WHERE until IS NOT NULL;
 CREATE INDEX task_claim ON task (worker, claim) WHERE state = 1;
-CREATE INDEX task_awaited ON task (ns, run, key) WHERE run IS NOT NULL;
+-- A run's tasks of its first generation mostly are where their names say: `run/0/key`. Only others need an index to be found.
+CREATE INDEX task_awaited ON task (ns, run, key) WHERE run IS NOT NULL AND id <> run || '/0/' || key;
 CREATE INDEX task_died ON task (died_at) WHERE state = 2;
 CREATE INDEX task_grave ON task (ns, origin) WHERE state = 2 AND origin IS NOT NULL;
 

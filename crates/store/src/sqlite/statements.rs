@@ -120,15 +120,27 @@ pub(super) const HAND_OUT: &str = "UPDATE task SET state = ?3, attempt = ?4, tok
 
 pub(super) const TASK_AT: &str = concat!("SELECT ", task_columns!(), " FROM task WHERE ns = ?1 AND id = ?2");
 
+/// The task of an operation where its name says that it is; most are there.
 pub(super) const TASK_OF: &str = concat!(
     "SELECT ",
     task_columns!(),
-    " FROM task INDEXED BY task_awaited WHERE ns = ?1 AND run = ?2 AND key = ?3 AND run IS NOT NULL"
+    " FROM task WHERE ns = ?1 AND id = ?2 || '/0/' || ?3 AND run = ?2 AND key = ?3"
 );
 
-/// A partial index is not chosen by itself where the primary key begins with the same column.
-pub(super) const DETACH_TASKS: &str = "UPDATE task INDEXED BY task_awaited SET run = NULL, key = NULL \
-     WHERE ns = ?1 AND run = ?2 AND run IS NOT NULL";
+/// One that has another name. A partial index is not chosen by itself where the primary key begins with the same column.
+pub(super) const TASK_OF_ELSEWHERE: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM task INDEXED BY task_awaited WHERE ns = ?1 AND run = ?2 AND key = ?3 AND run IS NOT NULL \
+     AND id <> run || '/0/' || key"
+);
+
+/// The tasks of a run that are where their names say, and the others. `0` follows `/`, so this is all that begins with `run/0/`.
+pub(super) const DETACH_TASKS: [&str; 2] = [
+    "UPDATE task SET run = NULL, key = NULL WHERE ns = ?1 AND id >= ?2 || '/0/' AND id < ?2 || '/00' AND run = ?2",
+    "UPDATE task INDEXED BY task_awaited SET run = NULL, key = NULL WHERE ns = ?1 AND run = ?2 AND run IS NOT NULL \
+     AND id <> run || '/0/' || key",
+];
 
 pub(super) const TASKS_HELD: &str = concat!(
     "SELECT ",
@@ -176,7 +188,10 @@ pub(super) const PUT_SNAPSHOT: &str = "INSERT OR REPLACE INTO snapshot (ns, run,
 pub(super) const TASKS_OF: &str = concat!(
     "SELECT ",
     task_columns!(),
-    " FROM task INDEXED BY task_awaited WHERE ns = ?1 AND run = ?2 AND run IS NOT NULL"
+    " FROM task WHERE ns = ?1 AND id >= ?2 || '/0/' AND id < ?2 || '/00' AND run = ?2 AND id = run || '/0/' || key \
+     UNION ALL SELECT ",
+    task_columns!(),
+    " FROM task INDEXED BY task_awaited WHERE ns = ?1 AND run = ?2 AND run IS NOT NULL AND id <> run || '/0/' || key"
 );
 
 pub(super) const CHILDREN_OF: &str = concat!(

@@ -13,6 +13,7 @@ mod hints;
 mod locks;
 mod lost_replies;
 mod proxy;
+mod questions;
 mod read_only;
 mod restarts;
 mod scene;
