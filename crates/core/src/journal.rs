@@ -114,6 +114,8 @@ impl Journal {
     /// A stored journal, from its first event on.
     pub fn load(records: impl IntoIterator<Item = (Index, Record)>) -> Result<Journal, JournalError> {
         let mut journal = Journal::new();
+        let records = records.into_iter();
+        journal.law.reserve(records.size_hint().0);
         journal.extend(records)?;
         Ok(journal)
     }
@@ -121,6 +123,10 @@ impl Journal {
     /// Appends stored events that follow at once.
     pub fn load_more(&mut self, records: Vec<Record>) -> Result<(), JournalError> {
         let next = self.next().0;
+        let is_operation =
+            |record: &&Record| Kind::from_code(record.kind).is_some_and(|kind| kind.operation().is_some());
+        // What a flow says about itself needs no room there, and is most of a long journal.
+        self.law.reserve(records.iter().filter(is_operation).count());
         self.extend((next..).map(Index).zip(records))
     }
 
@@ -129,7 +135,6 @@ impl Journal {
         let count = records.size_hint().0;
         // Whoever loads a journal goes on with it: its first new event must not copy all the others.
         self.events.reserve(count + count / 8 + 16);
-        self.law.reserve(count);
         for (index, record) in records {
             let event = Event::decode(&record).map_err(|source| JournalError::Undecodable { index, source })?;
             self.append(index, event)?;

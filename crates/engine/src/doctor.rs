@@ -37,8 +37,8 @@ pub enum Ailment {
         key: Key,
         /// Why it runs.
         kind: TimerKind,
-        /// When it is due.
-        due: Timestamp,
+        /// When it is due; none for a heartbeat, which each sign of life sets anew.
+        due: Option<Timestamp>,
     },
     /// A timer is due at another instant than the one its journal has.
     MovedTimer {
@@ -51,7 +51,7 @@ pub enum Ailment {
         /// When it would fire.
         found: Timestamp,
     },
-    /// A timer runs for something that is not open.
+    /// A timer runs for something that is not open, or that has no such timer.
     OrphanedTimer {
         /// The operation.
         key: Key,
@@ -220,14 +220,17 @@ impl fmt::Display for Ailment {
             Ailment::LeaseOver { lease } => {
                 write!(f, "lease {lease}, under which it is driven, is over; it is taken over by whoever looks next")
             }
-            Ailment::MissingTimer { key, kind, due } => {
+            Ailment::MissingTimer { key, kind, due: Some(due) } => {
                 write!(f, "`{key}` is due at {due} ({}), and no timer will say so", kind.name())
+            }
+            Ailment::MissingTimer { key, kind, due: None } => {
+                write!(f, "`{key}` may not be silent for long ({}), and no timer will say that it is", kind.name())
             }
             Ailment::MovedTimer { key, kind, due, found } => {
                 write!(f, "`{key}` is due at {due} ({}), and its timer is set to {found}", kind.name())
             }
             Ailment::OrphanedTimer { key, kind } => {
-                write!(f, "a timer ({}) runs for `{key}`, which is not open", kind.name())
+                write!(f, "a timer ({}) runs for `{key}`, which has none", kind.name())
             }
             Ailment::MissingWait { key, kind } => {
                 write!(f, "`{key}` waits for an answer ({kind:?}), and nobody could give one")

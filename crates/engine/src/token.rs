@@ -4,6 +4,29 @@ use hmac::{Hmac, KeyInit, Mac};
 use outlast_core::id::{Generation, Key, RunKey};
 use sha2::{Digest, Sha256};
 
+use crate::engine::Engine;
+
+impl Engine {
+    /// A key that every engine on this database derives alike, and nobody without the database can: for what a program signs
+    /// and reads again later, or elsewhere, such as a session. Another purpose is another key, and none of them says anything
+    /// about the secret it comes from.
+    ///
+    /// ```
+    /// # use outlast::Outlast;
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), outlast::EngineError> {
+    /// let engine = Outlast::memory().start().await?;
+    /// assert_eq!(engine.derived_key("session"), engine.derived_key("session"));
+    /// assert_ne!(engine.derived_key("session"), engine.derived_key("invitation"));
+    /// # engine.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn derived_key(&self, purpose: &str) -> [u8; 32] {
+        self.inner.secret.key_for(purpose)
+    }
+}
+
 /// The database's own secret. Every node has the same, so a token is the same wherever a run is replayed.
 pub(crate) struct Secret([u8; 32]);
 
@@ -31,6 +54,13 @@ impl Secret {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a MAC takes a key of any length");
         mac.update(format!("sealed\n{content}").as_bytes());
         mac
+    }
+
+    /// A key for one purpose. The purpose is hashed first: whatever is in it, this is the text of nothing else made here.
+    fn key_for(&self, purpose: &str) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a MAC takes a key of any length");
+        mac.update(format!("key\n{}", hex(&Sha256::digest(purpose.as_bytes()))).as_bytes());
+        mac.finalize().into_bytes().into()
     }
 
     /// The token of a callback. Not stored in the journal: it is made again when it is needed.
@@ -84,5 +114,18 @@ mod tests {
         for other in [token(2, "a", 0, "k"), token(1, "b", 0, "k"), token(1, "a", 1, "k"), token(1, "a", 0, "l")] {
             assert_ne!(own, other);
         }
+    }
+
+    #[test]
+    fn every_purpose_has_a_key_of_its_own_and_it_is_no_token() {
+        let secret = Secret::new([1; 32]);
+        let own = secret.key_for("session");
+        assert_eq!(own, Secret::new([1; 32]).key_for("session"));
+        for other in [secret.key_for("sessions"), secret.key_for(""), Secret::new([2; 32]).key_for("session")] {
+            assert_ne!(own, other);
+        }
+        let sealed = secret.seal(b"session");
+        assert_ne!(sealed.split_once('.').unwrap().1, hex(&own));
+        assert_ne!(own, [1; 32]);
     }
 }

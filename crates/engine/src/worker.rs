@@ -91,6 +91,14 @@ struct Desk {
     noted: Option<Duration>,
 }
 
+/// What was claimed at once.
+#[derive(Default)]
+struct Haul {
+    tasks: Vec<ClaimedTask>,
+    /// Whether there may be more, for which there was no room in the answer.
+    more: bool,
+}
+
 impl Worker {
     /// Works until it is told to stop, and then gives back what it did not finish.
     pub(crate) async fn run(mut self) {
@@ -125,14 +133,20 @@ impl Worker {
             if reported {
                 desk.outcomes.clear();
             }
-            match claimed {
-                Some(tasks) => {
-                    self.begin(&mut desk, tasks);
+            let again = match claimed {
+                Some(haul) => {
+                    self.begin(&mut desk, haul);
                     self.take_handlers(&mut desk);
+                    desk.hungry
                 }
-                None => desk.poll = desk.poll.min(self.after(self.poll)),
+                None => {
+                    desk.poll = desk.poll.min(self.after(self.poll));
+                    false
+                }
+            };
+            if !again {
+                self.wait(&mut desk, beat, reported).await;
             }
-            self.wait(&mut desk, beat, reported).await;
         }
         self.give_back(&mut desk).await;
         if let Err(error) = self.store.forget_worker(None, self.id.clone()).await {
@@ -249,7 +263,8 @@ impl Worker {
         if desk.outcomes.is_empty() {
             return true;
         }
-        let only = desk.awaits.clone().filter(|_| desk.outcomes.len() == 1);
+        // A write of its own is quickest for the only one, and slower for all where others come at the same time.
+        let only = desk.awaits.clone().filter(|_| desk.outcomes.len() == 1 && desk.held.is_empty());
         let answers = self.node.deliver(desk.outcomes.clone(), ClaimId(desk.runs_claim), only).await;
         let failed = answers.iter().find_map(|answer| answer.as_ref().err().filter(|error| error.is_retryable()));
         match failed {
@@ -267,12 +282,12 @@ impl Worker {
     }
 
     /// As many tasks as there is room for; none if the store did not answer.
-    async fn claim(&self, desk: &Desk, stage: Stage) -> Option<Vec<ClaimedTask>> {
+    async fn claim(&self, desk: &Desk, stage: Stage) -> Option<Haul> {
+        let mut haul = Haul::default();
         if stage != Stage::Running || !desk.hungry {
-            return Some(Vec::new());
+            return Some(haul);
         }
         let mut room = self.tasks_max.saturating_sub(desk.held.len()).min(CLAIM_BATCH_MAX);
-        let mut tasks = Vec::new();
         let mut orders: Vec<_> =
             self.handlers.orders(&desk.held).into_iter().enumerate().filter(|(_, order)| order.room > 0).collect();
         // Somebody else is first each time, and nobody takes more than a share: a queue that never ends must not be all that is
@@ -303,7 +318,8 @@ impl Worker {
                     }
                     meters::tasks_claimed(claimed.len());
                     room = room.saturating_sub(claimed.len());
-                    tasks.extend(claimed);
+                    haul.more |= claimed.len() >= limit;
+                    haul.tasks.extend(claimed);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "tasks could not be claimed; they are asked for again");
@@ -311,16 +327,22 @@ impl Worker {
                 }
             }
         }
-        Some(tasks)
+        Some(haul)
     }
 
     /// Begins an attempt at each task.
-    fn begin(&self, desk: &mut Desk, tasks: Vec<ClaimedTask>) {
+    fn begin(&self, desk: &mut Desk, haul: Haul) {
+        let Haul { tasks, more } = haul;
         let orders = u64::try_from(self.handlers.len()).unwrap_or(1) + 1;
         desk.claim = desk.claim.wrapping_add(orders);
         desk.turn = desk.turn.wrapping_add(1);
-        // With room left there is nothing more to claim until somebody gives notice.
-        desk.hungry = desk.hungry && !tasks.is_empty() && desk.held.len() + tasks.len() < self.tasks_max;
+        // Who got less than it asked for does not ask again until somebody gives notice: the next claim would only be in the way of
+        // what comes of these.
+        if desk.hungry && !more {
+            // Tasks that nobody wants any more are left out of an answer, and may have hidden others.
+            desk.poll = desk.poll.min(self.after(self.poll));
+        }
+        desk.hungry = more && desk.held.len() + tasks.len() < self.tasks_max;
         // What is over before it began is not what was noted.
         desk.awaits = None;
         for task in tasks {

@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 #![expect(clippy::disallowed_methods, reason = "these stories are about real time")]
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outlast::{Ailment, Ctx, Engine, EngineError, Outlast, Retry, Status, TaskContext};
@@ -75,8 +76,13 @@ async fn gathers(ctx: Ctx, tasks: usize) -> outlast::Result<usize> {
     Ok(sum)
 }
 
+async fn asks(ctx: Ctx, n: usize) -> outlast::Result<usize> {
+    ctx.task("same", &n).await
+}
+
 fn register(engine: Outlast) -> Outlast {
     engine
+        .workflow("asks", asks)
         .workflow("gathers", gathers)
         .task("same", |_: TaskContext, n: usize| async move { Ok(n) })
         .tasks_max(8)
@@ -128,6 +134,118 @@ async fn wait_for(engine: &Engine, run: &str, status: Status) {
         assert!(begun.elapsed() < Duration::from_secs(20), "{run} does not become {status:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Two programs, one of which fails at first: what each wrote, and which attempt it was.
+async fn told(ctx: Ctx, _: ()) -> outlast::Result<(serde_json::Value, serde_json::Value)> {
+    let again = Retry::attempts(3).initial(Duration::from_millis(1)).cap(Duration::from_millis(1));
+    let whole = ctx.task("whole", &serde_json::json!({ "n": 7 })).await?;
+    Ok((whole, ctx.task("shaky", &()).retry(again).await?))
+}
+
+/// A task is a program: JSON in, JSON out, its words beside it, and an exit code that is a failure.
+async fn programs_do_tasks(engine: Outlast) {
+    let shaky = r#"if [ "$OUTLAST_ATTEMPT" = 1 ]; then echo "not yet" >&2; exit 3; fi; echo "words" >&2; echo "$OUTLAST_ATTEMPT""#;
+    let handlers = [
+        outlast_tasks::CommandTask::new("whole", ["cat"]),
+        outlast_tasks::CommandTask::new("shaky", ["sh", "-c", shaky]),
+    ];
+    let engine = handlers.into_iter().fold(engine.workflow("told", told), |engine, task| engine.handler(task.into()));
+    let engine = engine.start().await.unwrap();
+    let run = engine.start("told", &()).id("a").await.unwrap();
+    let result = run.result::<(serde_json::Value, serde_json::Value)>().await.unwrap();
+    assert_eq!(result, (serde_json::json!({ "n": 7 }), serde_json::json!(2)));
+    let journal = engine.run("a").unwrap().journal().await.unwrap();
+    let words = journal.iter().find_map(|event| match event {
+        outlast::Event::TaskFinished { log: Some(log), .. } => Some(log.trim()),
+        _ => None,
+    });
+    assert_eq!(words, Some("words"));
+    leave(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_do_tasks_on_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    programs_do_tasks(Outlast::sqlite(folder.path().join("t.db"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_do_tasks_on_postgresql() {
+    let shared = Shared::new("programs");
+    let options = PostgresOptions { schema: Some(shared.schema.clone()), ..PostgresOptions::default() };
+    let store = PostgresStore::connect(&shared.url, options).await.unwrap();
+    programs_do_tasks(Outlast::store(Arc::new(store))).await;
+}
+
+/// The names of everything that was measured.
+static MEASURED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+struct Names;
+
+impl Names {
+    fn note(key: &metrics::Key) {
+        MEASURED.lock().unwrap().insert(key.name().to_owned());
+    }
+}
+
+impl metrics::Recorder for Names {
+    fn describe_counter(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+
+    fn describe_gauge(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+
+    fn describe_histogram(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+
+    fn register_counter(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+        Names::note(key);
+        metrics::Counter::noop()
+    }
+
+    fn register_gauge(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+        Names::note(key);
+        metrics::Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Histogram {
+        Names::note(key);
+        metrics::Histogram::noop()
+    }
+}
+
+/// Every metric that docs/operations.md lists is recorded, whatever the store; a fenced commit needs a frozen process.
+async fn everything_is_measured(engine: &Engine) {
+    MEASURED.lock().unwrap().clear();
+    assert_eq!(engine.start("asks", &2).await.unwrap().result::<usize>().await.unwrap(), 2);
+    assert_eq!(engine.start("naps", &3).await.unwrap().result::<u32>().await.unwrap(), 3);
+    engine.start("waits", &()).id("a").await.unwrap();
+    wait_for(engine, "a", Status::Waiting).await;
+    engine.run("a").unwrap().signal("other", "hello", "1").await.unwrap();
+    engine.enqueue("nobody", &()).await.unwrap();
+    let begun = Instant::now();
+    let document = include_str!("../../../docs/operations.md");
+    let lines = document.lines().filter_map(|line| line.strip_prefix("| `outlast_"));
+    let listed: BTreeSet<String> =
+        lines.filter_map(|line| line.split_once('`')).map(|(name, _)| format!("outlast_{name}")).collect();
+    assert!(listed.len() >= 15, "{listed:?}");
+    loop {
+        engine.measure().await.unwrap();
+        let measured = MEASURED.lock().unwrap().clone();
+        let missing: Vec<_> = listed.difference(&measured).filter(|name| !name.contains("fenced")).collect();
+        if missing.is_empty() {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "not measured: {missing:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    leave(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_is_listed_is_measured_on_sqlite_and_on_postgresql() {
+    metrics::set_global_recorder(Names).map_err(|_| "another recorder").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    everything_is_measured(&sqlite(&folder.path().join("t.db")).await).await;
+    everything_is_measured(&Shared::new("measured").engine().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,9 @@
 //! same tasks done, and more is better; for `W6_script` it is the same script near its beginning, and less is better. The wake of
 //! W7 is against bare commits that take turns with it: like the end of a task, each follows another commit at once.
 //!
+//! `noisy_burst` and `noisy_sparse` (`--only noisy`): the p99 of a task's time in 99 quiet namespaces beside a noisy one, against the
+//! same without it, in turn; less is better, and it must stay below 3.
+//!
 //! `--only flow_map` and `--only flow_resume` (both: `cargo xtask bench flow`): a foreach over 10,000 items with two children that
 //! do nothing. `flow_map` and `flow_map_wide` (one at a time, a hundred at once) are against the map of code, and more is better;
 //! everything else is time or memory, and less is better: `flow_memory` is what 7,900 iterations leave behind, against that map; `flow_resume_*` is a wake
@@ -18,6 +21,7 @@
 mod ceiling_postgres;
 mod ceiling_sqlite;
 mod flows;
+mod neighbours;
 mod report;
 mod scripts;
 mod sleepers;
@@ -91,7 +95,7 @@ impl Place {
 fn main() {
     let Some(options) = options() else {
         eprintln!(
-            "usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|W2|W2_script|…|W7|flow_map|flow_resume] [--sleepers N]"
+            "usage: cargo xtask bench engine [--store sqlite|postgres] [--only W1|W2|W2_script|…|W7|noisy|flow_map|flow_resume] [--sleepers N]"
         );
         std::process::exit(2);
     };
@@ -201,6 +205,9 @@ async fn measure(options: &Options, place: &Place, mut ceiling: Ceiling, report:
     }
     if wants(&options.benches, "flow_resume") {
         flows::measure_resume(place, &report).await;
+    }
+    if wants(&options.benches, "noisy") {
+        neighbours::measure(&place.fresh("noisy"), &report).await;
     }
     if wants(&options.benches, "W7") {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());

@@ -112,19 +112,10 @@ impl Facts {
     /// What an open operation should have and has not.
     fn missing(&self, journal: &Journal, open: &RecordedOperation, ailments: &mut Vec<Ailment>) {
         let key = &open.key;
-        let latest = match open.kind {
-            OperationKind::Step | OperationKind::Condition => open.latest,
-            _ => open.since,
-        };
-        match journal.get(latest) {
-            Some(Event::TimerStarted { deadline, .. }) => self.timer(key, TimerKind::Delay, *deadline, ailments),
-            Some(Event::StepRetryScheduled { next_at, .. }) => self.timer(key, TimerKind::Retry, *next_at, ailments),
-            Some(Event::ConditionChecked { next_at: Some(next_at), .. }) => {
-                self.timer(key, TimerKind::Retry, *next_at, ailments);
-            }
-            Some(Event::SignalAwaited { deadline, .. }) => self.wait(key, WaitKind::Signal, *deadline, ailments),
-            Some(Event::ApprovalRequested { deadline, .. }) => self.wait(key, WaitKind::Approval, *deadline, ailments),
-            Some(Event::CallbackCreated { deadline, .. }) => self.wait(key, WaitKind::Callback, *deadline, ailments),
+        match journal.get(open.since) {
+            Some(Event::SignalAwaited { .. }) => self.wait(journal, open, WaitKind::Signal, ailments),
+            Some(Event::ApprovalRequested { .. }) => self.wait(journal, open, WaitKind::Approval, ailments),
+            Some(Event::CallbackCreated { .. }) => self.wait(journal, open, WaitKind::Callback, ailments),
             Some(Event::TaskScheduled { task, .. }) => {
                 let there = self.awaits(key, |awaited| matches!(awaited, Awaited::Task { .. }))
                     || self.has_mail(key, &[InboxKind::TaskFinished, InboxKind::TaskFailed]);
@@ -139,41 +130,45 @@ impl Facts {
                     ailments.push(Ailment::UnheardChild { key: key.clone(), child: child.clone() });
                 }
             }
-            _ => {}
+            _ => self.timers(journal, open, ailments),
         }
     }
 
-    fn timer(&self, of: &Key, why: TimerKind, due: Timestamp, ailments: &mut Vec<Ailment>) {
-        let found = self.awaiting.iter().find_map(|awaited| match awaited {
-            Awaited::Timer { key, kind, due } if key == of && *kind == why => Some(*due),
-            _ => None,
-        });
-        let fired = |item: &InboxItem| {
-            let same = item.key.as_ref() == Some(of) && item.name.as_deref() == Some(why.name());
-            item.kind == InboxKind::Timer && same
-        };
-        match found {
-            Some(found) if found == due => {}
-            Some(found) => ailments.push(Ailment::MovedTimer { key: of.clone(), kind: why, due, found }),
-            None if self.inbox.iter().any(fired) => {}
-            None => ailments.push(Ailment::MissingTimer { key: of.clone(), kind: why, due }),
-        }
-    }
-
-    fn wait(&self, of: &Key, kind: WaitKind, deadline: Option<Timestamp>, ailments: &mut Vec<Ailment>) {
-        let row = self.awaiting.iter().find_map(|awaited| match awaited {
-            Awaited::Wait { key, answered, .. } if key == of => Some(*answered),
-            _ => None,
-        });
-        match (row, deadline) {
-            // Its deadline is of no interest any more.
-            (Some(true), _) | (Some(false), None) => {}
-            (Some(false), Some(deadline)) => self.timer(of, TimerKind::Timeout, deadline, ailments),
-            (None, deadline) => {
-                ailments.push(Ailment::MissingWait { key: of.clone(), kind });
-                if let Some(deadline) = deadline {
-                    self.timer(of, TimerKind::Timeout, deadline, ailments);
+    /// Timers of an operation that are not there, or set to another instant.
+    fn timers(&self, journal: &Journal, open: &RecordedOperation, ailments: &mut Vec<Ailment>) {
+        for Owed { kind, due } in owed(journal, open) {
+            let key = &open.key;
+            let found = self.awaiting.iter().find_map(|awaited| match awaited {
+                Awaited::Timer { key: of, kind: why, due } if of == key && *why == kind => Some(*due),
+                _ => None,
+            });
+            let fired = |item: &InboxItem| {
+                let same = item.key.as_ref() == Some(key) && item.name.as_deref() == Some(kind.name());
+                item.kind == InboxKind::Timer && same
+            };
+            match (found, due) {
+                (Some(found), Some(due)) if found != due => {
+                    ailments.push(Ailment::MovedTimer { key: key.clone(), kind, due, found });
                 }
+                (Some(_), _) => {}
+                (None, _) if self.inbox.iter().any(fired) => {}
+                (None, due) => ailments.push(Ailment::MissingTimer { key: key.clone(), kind, due }),
+            }
+        }
+    }
+
+    fn wait(&self, journal: &Journal, open: &RecordedOperation, kind: WaitKind, ailments: &mut Vec<Ailment>) {
+        let row = self.awaiting.iter().find_map(|awaited| match awaited {
+            Awaited::Wait { key, answered, .. } if *key == open.key => Some(*answered),
+            _ => None,
+        });
+        match row {
+            // Its deadlines are of no interest any more.
+            Some(true) => {}
+            Some(false) => self.timers(journal, open, ailments),
+            None => {
+                ailments.push(Ailment::MissingWait { key: open.key.clone(), kind });
+                self.timers(journal, open, ailments);
             }
         }
     }
@@ -221,10 +216,48 @@ impl Facts {
     }
 }
 
+/// A timer that an open operation should have.
+struct Owed {
+    kind: TimerKind,
+    /// None where every sign of life sets it anew.
+    due: Option<Timestamp>,
+}
+
+/// The timers of an open operation, by the journal.
+fn owed(journal: &Journal, open: &RecordedOperation) -> Vec<Owed> {
+    let latest = match open.kind {
+        OperationKind::Step | OperationKind::Condition => open.latest,
+        _ => open.since,
+    };
+    let timer = |kind, due| vec![Owed { kind, due: Some(due) }];
+    let timeout = |deadline: &Option<Timestamp>| deadline.map(|due| timer(TimerKind::Timeout, due)).unwrap_or_default();
+    match journal.get(latest) {
+        Some(Event::TimerStarted { deadline, .. }) => timer(TimerKind::Delay, *deadline),
+        Some(Event::StepRetryScheduled { next_at, .. })
+        | Some(Event::ConditionChecked { next_at: Some(next_at), .. }) => timer(TimerKind::Retry, *next_at),
+        Some(Event::SignalAwaited { deadline, .. } | Event::ApprovalRequested { deadline, .. }) => timeout(deadline),
+        Some(Event::CallbackCreated { deadline, heartbeat_ms, .. }) => {
+            let heartbeat = heartbeat_ms.map(|_| Owed { kind: TimerKind::Heartbeat, due: None });
+            timeout(deadline).into_iter().chain(heartbeat).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the journal has something open that the row is for.
+fn is_owed(journal: &Journal, awaited: &Awaited) -> bool {
+    let Some(open) = journal.operation(key_of(awaited)).filter(|open| journal.is_open(&open.key)) else {
+        return false;
+    };
+    match awaited {
+        Awaited::Timer { kind, .. } => owed(journal, &open).iter().any(|owed| owed.kind == *kind),
+        Awaited::Wait { .. } | Awaited::Task { .. } | Awaited::Child { .. } => true,
+    }
+}
+
 /// Rows that belong to nothing.
 fn orphaned(journal: &Journal, awaited: &Awaited, ailments: &mut Vec<Ailment>) {
-    let key = key_of(awaited);
-    if journal.is_open(key) {
+    if is_owed(journal, awaited) {
         return;
     }
     ailments.push(match awaited {
@@ -248,26 +281,51 @@ fn is_over(leases: &[Lease], owner: outlast_core::id::LeaseId) -> bool {
     leases.iter().find(|lease| lease.id == owner).is_none_or(|lease| lease.until <= lease.now)
 }
 
-/// Everything that is wrong with the runs of a store, in all namespaces; as much of it as the store tells.
+/// Of runs that have ended so many are looked at, the newest first: to ask the reference store for what one owns takes a look at
+/// all of them.
+#[cfg(feature = "testing")]
+const ENDED_MAX: usize = 2_000;
+
+/// Everything that is wrong with the runs of a store, in all namespaces; as much of it as the store tells. Those that have ended
+/// own nothing.
 #[cfg(feature = "testing")]
 pub(crate) async fn examine_all(store: &dyn Store) -> Vec<(RunKey, Ailment)> {
     use outlast_store::{Filter, LIST_PAGE_MAX};
 
-    let mut found = Vec::new();
+    let (mut found, mut ended) = (Vec::new(), 0);
     let Ok(leases) = store.leases().await else { return found };
     for namespace in store.namespaces().await.unwrap_or_default() {
-        let status = vec![Status::Queued, Status::Running, Status::Waiting];
-        let filter = Filter { status, limit: LIST_PAGE_MAX, ..Filter::all(namespace) };
-        let Ok(page) = store.list(filter).await else { continue };
-        for view in page.runs {
-            let Ok(Some(facts)) = Facts::read(store, view, &leases).await else { continue };
-            // A crash is part of many stories, and a journal that cannot be read of some.
-            let ailments = facts
-                .examine()
-                .into_iter()
-                .filter(|ailment| !matches!(ailment, Ailment::LeaseOver { .. } | Ailment::Unreadable { .. }));
-            found.extend(ailments.map(|ailment| (facts.run().clone(), ailment)));
+        let mut filter = Filter { limit: LIST_PAGE_MAX, ..Filter::all(namespace) };
+        while let Ok(page) = store.list(filter.clone()).await {
+            for view in page.runs {
+                ended += usize::from(view.status.is_terminal());
+                if view.status.is_terminal() && ended > ENDED_MAX {
+                    continue;
+                }
+                let run = view.run.clone();
+                let ailments = examine_one(store, view, &leases).await;
+                found.extend(ailments.into_iter().map(|ailment| (run.clone(), ailment)));
+            }
+            match page.next {
+                Some(next) => filter.after = Some(next),
+                None => break,
+            }
         }
     }
     found
+}
+
+#[cfg(feature = "testing")]
+async fn examine_one(store: &dyn Store, view: RunView, leases: &[Lease]) -> Vec<Ailment> {
+    let mut ailments = Vec::new();
+    if view.status.is_terminal() {
+        let nothing = Journal::load([]).expect("a journal without events");
+        let left = store.awaiting(view.run).await.unwrap_or_default();
+        left.iter().for_each(|awaited| orphaned(&nothing, awaited, &mut ailments));
+    } else if let Ok(Some(facts)) = Facts::read(store, view, leases).await {
+        ailments = facts.examine();
+    }
+    // A crash is part of many stories, and a journal that cannot be read of some.
+    ailments.retain(|ailment| !matches!(ailment, Ailment::LeaseOver { .. } | Ailment::Unreadable { .. }));
+    ailments
 }

@@ -89,7 +89,8 @@ impl Surgery<'_> {
         let mut commit = removal.clone();
         for ailment in ailments {
             match ailment {
-                Ailment::MissingTimer { key, kind, due } => commit.timers.push(timer(key, *kind, *due)),
+                Ailment::MissingTimer { key, kind, due: Some(due) } => commit.timers.push(timer(key, *kind, *due)),
+                Ailment::MissingTimer { key, due: None, .. } => commit.timers.extend(self.heartbeat(key)),
                 Ailment::MovedTimer { key, kind, due, .. } => {
                     removal.timers_cancelled.push(TimerRef { key: key.clone(), kind: *kind });
                     commit.timers.push(timer(key, *kind, *due));
@@ -143,12 +144,18 @@ impl Surgery<'_> {
                 let token = Some((inner.settings.token)(self.facts.run(), self.facts.generation(), key));
                 let heartbeat = heartbeat_ms.map(Duration::from_millis);
                 commit.waits.push(NewWait { token, heartbeat, ..wait(WaitKind::Callback) });
-                if let Some(silence) = heartbeat {
-                    commit.timers.push(timer(key, TimerKind::Heartbeat, inner.time.now() + silence));
-                }
             }
             _ => {}
         }
+    }
+
+    /// The silence of a callback counts from now: the last sign of life is not in the journal.
+    fn heartbeat(&self, key: &Key) -> Option<NewTimer> {
+        let Some(Event::CallbackCreated { heartbeat_ms: Some(silence), .. }) = self.facts.start_of(key) else {
+            return None;
+        };
+        let due = self.engine.inner.time.now() + Duration::from_millis(*silence);
+        Some(timer(key, TimerKind::Heartbeat, due))
     }
 
     /// The task as it was scheduled. How often it may be tried is not in the journal: as often as any.

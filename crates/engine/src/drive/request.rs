@@ -17,9 +17,9 @@ use super::table::{Body, Code, Detail, Entry};
 
 impl Run {
     /// Takes note of a request, and matches it with what is recorded; whether nothing more is to be done about it.
-    pub(super) fn admit(&mut self, requested: &Requested) -> Result<bool, Stop> {
+    pub(super) fn admit(&mut self, requested: &mut Requested) -> Result<bool, Stop> {
         if let Some(kind) = requested.operation.starts()
-            && let Some(key) = requested.operation.key()
+            && let Some(key) = requested.operation.key().cloned()
         {
             return self.admit_start(key, kind, requested);
         }
@@ -43,8 +43,8 @@ impl Run {
         }
     }
 
-    fn admit_start(&mut self, key: &Key, kind: OperationKind, requested: &Requested) -> Result<bool, Stop> {
-        let recorded = self.journal.operation(key);
+    fn admit_start(&mut self, key: Key, kind: OperationKind, requested: &mut Requested) -> Result<bool, Stop> {
+        let recorded = self.journal.operation(&key);
         if let Some(recorded) = &recorded {
             // A failed check looks like a failed step until a check succeeds.
             let failed_check = recorded.kind == OperationKind::Step && kind == OperationKind::Condition;
@@ -55,10 +55,11 @@ impl Run {
             self.compare(requested, recorded.since)?;
         }
         let code = matches!(kind, OperationKind::Step | OperationKind::Condition);
+        let is_done = recorded.is_some() || code;
         let entry = Entry {
             kind,
             state: State::Executing,
-            location: requested.location.clone(),
+            location: if is_done { requested.location.take() } else { requested.location.clone() },
             deadline: None,
             awaited: false,
             refused: recorded.is_none() && self.is_too_many(),
@@ -66,15 +67,15 @@ impl Run {
         };
         self.table.insert(key.clone(), entry);
         if recorded.is_some() && !code {
-            self.went_idle(key);
+            self.went_idle(&key);
             if planted!("deadline-recomputed")
-                && self.journal.is_open(key)
+                && self.journal.is_open(&key)
                 && let Operation::StartTimer { due, .. } = &requested.operation
             {
-                self.start_timer(key, TimerKind::Delay, due.deadline(self.moment.now));
+                self.start_timer(&key, TimerKind::Delay, due.deadline(self.moment.now));
             }
         }
-        Ok(recorded.is_some() || code)
+        Ok(is_done)
     }
 
     /// A start that is recorded must have asked for the same.

@@ -372,8 +372,8 @@ impl Run {
     }
 
     /// Takes a request: it is either in the journal already, or held until every fact is fed.
-    fn accept(&mut self, requested: Requested) -> Result<(), Stop> {
-        if self.admit(&requested)? {
+    fn accept(&mut self, mut requested: Requested) -> Result<(), Stop> {
+        if self.admit(&mut requested)? {
             return Ok(());
         }
         match requested.operation {

@@ -1,6 +1,7 @@
 //! Four engine processes and four worker processes on one PostgreSQL. All of them are killed and frozen at random, and the
-//! server itself is killed every few seconds, while somebody starts runs and answers them. Judged from outside: nothing that
-//! was acknowledged is lost, no stale result is accepted, and all runs end.
+//! server itself is killed every few seconds, while somebody starts runs, answers them, cancels some, and puts schedules. Judged
+//! from outside: nothing that was acknowledged is lost, no stale result is accepted, who was told to stop has stopped, each
+//! instant of a schedule has started one run, and all runs end.
 #![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "a story ends at the first error")]
 #![expect(clippy::disallowed_methods, reason = "this story is about real time and real processes")]
@@ -9,9 +10,11 @@ mod client;
 mod cluster;
 mod dice;
 mod judge;
+mod lingering;
 mod member;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;
+mod ticking;
 mod witness;
 
 use std::time::Duration;

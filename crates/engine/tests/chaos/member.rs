@@ -7,7 +7,7 @@ use outlast::{Ctx, Engine, EngineError, Outlast, Retry, TaskContext};
 use outlast_store::{PostgresOptions, PostgresStore};
 use serde::{Deserialize, Serialize};
 
-use crate::witness;
+use crate::{lingering, ticking, witness};
 
 /// Environment: `engine` or `worker`.
 pub(crate) const ROLE: &str = "OUTLAST_CHAOS_ROLE";
@@ -38,8 +38,12 @@ pub(crate) struct Order {
     pub(crate) sum: u64,
 }
 
+/// Longer than any trouble lasts.
+pub(crate) fn patience() -> Retry {
+    Retry::attempts(1_000).initial(Duration::from_millis(100)).cap(Duration::from_secs(1))
+}
+
 pub(crate) async fn order(ctx: Ctx, number: u64) -> outlast::Result<Order> {
-    let patience = || Retry::attempts(1_000).initial(Duration::from_millis(100)).cap(Duration::from_secs(1));
     let parts = (0..u64::from(PARTS)).map(|part| ctx.task::<Part>("part", &(number + part)).retry(patience()));
     let parts = ctx.all(parts.collect::<Vec<_>>()).await?;
     let answer = ctx.wait_for::<u64>("answer").await?;
@@ -82,8 +86,10 @@ async fn start(role: &str) -> Result<Engine, EngineError> {
     let store = PostgresStore::connect(&url, options).await.map_err(EngineError::Store)?;
     let engine = Outlast::store(Arc::new(store)).lease(LEASE).poll(POLL);
     let engine = match role {
-        "engine" => engine.workflow("order", order),
-        "worker" => engine.task("part", part).tasks_max(8),
+        "engine" => {
+            engine.workflow("order", order).workflow("linger", lingering::linger).workflow("tick", ticking::tick)
+        }
+        "worker" => engine.task("part", part).task("stay", lingering::stay).tasks_max(8),
         other => panic!("{other} is no role"),
     };
     engine.start().await

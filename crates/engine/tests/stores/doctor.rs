@@ -166,6 +166,87 @@ fn doctor_sets_a_timer_that_was_moved_and_removes_one_that_belongs_to_nothing() 
     });
 }
 
+/// Sleeps, tries again, waits until some time, and waits for a sign of life.
+async fn timed(ctx: Ctx, (): ()) -> outlast::Result<bool> {
+    let nap = ctx.sleep(seconds(HOUR)).start();
+    let answer = ctx.callback::<String>().id("paid").heartbeat(seconds(HOUR)).create();
+    let endless = ctx.wait_for::<String>("never").start();
+    let timely = ctx.wait_for::<String>("go").timeout(seconds(HOUR)).start();
+    nap.await?;
+    let silent = answer.await.is_err_and(|error| error.code() == "timeout");
+    let late = timely.await?.is_none();
+    endless.cancel();
+    Ok(silent && late)
+}
+
+/// "Missing timer rows", each kind of them, and "orphaned timers", also those of an operation that has no timer of this kind.
+#[test]
+fn doctor_gives_back_every_timer_that_is_missing_and_takes_away_those_that_nothing_owes() {
+    Place::each("doctor_owed", |place| {
+        let place = place.unexamined();
+        place.world.block_on(async {
+            let engine = place.engine().workflow("timed", timed).start().await.unwrap();
+            let run = engine.start("timed", &()).id("a").await.unwrap();
+            place.world.sleep(seconds(1)).await;
+            assert_eq!(names(&engine).await, Vec::<String>::new());
+            let orphans = "INSERT INTO timer (ns, run, key, kind, due) SELECT ns, run, '__wait-never-0', 1, 1 FROM timer \
+                           WHERE key = '__sleep-0'; \
+                           INSERT INTO timer (ns, run, key, kind, due) SELECT ns, run, '__wait-go-0', 0, 1 FROM timer \
+                           WHERE key = '__sleep-0'";
+            place.write(&format!("{orphans}; DELETE FROM timer WHERE due > 1"));
+            let mut found = names(&engine).await;
+            found.sort();
+            let expected = [
+                "missing delay of __sleep-0",
+                "missing heartbeat of paid",
+                "missing timeout of __wait-go-0",
+                "orphaned delay of __wait-go-0",
+                "orphaned timeout of __wait-never-0",
+            ];
+            assert_eq!(found, expected);
+            repair(&engine).await;
+            place.world.sleep(seconds(1)).await;
+            assert_eq!(names(&engine).await, Vec::<String>::new());
+            assert!(run.result::<bool>().await.unwrap());
+            let late = place.world.elapsed().checked_sub(seconds(HOUR)).unwrap();
+            assert!(late < seconds(10), "{late:?} late");
+        });
+    });
+}
+
+/// A timer of a run that has ended, and one of a run that is gone: nobody is woken, and nobody behind them waits.
+#[test]
+fn timer_of_a_run_that_has_ended_or_is_gone_goes_when_it_is_due_and_harms_nobody() {
+    async fn nap(ctx: Ctx, long: u64) -> outlast::Result<()> {
+        ctx.sleep(seconds(long)).await
+    }
+    Place::each("doctor_ended", |place| {
+        place.world.block_on(async {
+            let engine = place.engine().workflow("nap", nap).start().await.unwrap();
+            engine.start("nap", &1).id("ended").await.unwrap().result::<()>().await.unwrap();
+            let ended = engine.run("ended").unwrap().view().await.unwrap();
+            let run = engine.start("nap", &HOUR).id("a").await.unwrap();
+            place.world.sleep(seconds(1)).await;
+            let number = place.number();
+            let timer = |of: &str| {
+                format!(
+                    "INSERT INTO timer (ns, run, key, kind, due) SELECT ns, {of}, '__sleep-0', 0, due - 60000 FROM timer \
+                     WHERE due > 1 AND key = '__sleep-0' LIMIT 1"
+                )
+            };
+            let of_ended = timer(&format!("(SELECT {number} FROM run WHERE id = 'ended')"));
+            place.write(&format!("{of_ended}; {}", timer("987654")));
+            run.result::<()>().await.unwrap();
+            let late = place.world.elapsed().checked_sub(seconds(HOUR)).unwrap();
+            assert!(late < seconds(10), "{late:?} late");
+            place.world.sleep(seconds(HOUR)).await;
+            let still = engine.run("ended").unwrap().view().await.unwrap();
+            assert_eq!(format!("{still:?}"), format!("{ended:?}"), "what has ended stays as it is");
+            assert_eq!(engine.resumes(None).await.unwrap().items, []);
+        });
+    });
+}
+
 #[test]
 fn doctor_wakes_a_run_whose_wake_was_forgotten() {
     Place::each("doctor_wake", |place| {
@@ -262,6 +343,40 @@ fn doctor_names_a_run_whose_driver_is_gone_and_one_that_cannot_be_read() {
     });
 }
 
+/// "Expired leases": the run is not repaired but taken, by whoever looks for work next.
+#[test]
+fn doctor_names_a_lease_that_is_over_until_somebody_takes_the_run() {
+    async fn slow(ctx: Ctx, (): ()) -> outlast::Result<u32> {
+        ctx.step("slow", async |step| match step.attempt() {
+            0 | 1 => std::future::pending().await,
+            attempt => Ok(attempt),
+        })
+        .timeout(seconds(HOUR))
+        .retry(Retry::attempts(3))
+        .await
+    }
+    Place::each("doctor_lease", |place| {
+        place.world.block_on(async {
+            let process = place.process();
+            let engine = process.engine().workflow("slow", slow).start().await.unwrap();
+            let run = engine.start("slow", &()).id("a").await.unwrap();
+            place.world.sleep(seconds(1)).await;
+            process.crash();
+            drop((engine, run));
+            let client = place.engine().without_loops().start().await.unwrap();
+            assert_eq!(names(&client).await, Vec::<String>::new(), "its lease is not over");
+            place.world.sleep(seconds(2 * HOUR)).await;
+            assert_eq!(names(&client).await, ["lease over"]);
+            let diagnosis = client.doctor().repair().await.unwrap();
+            assert!(!diagnosis.is_healthy() && diagnosis.findings[0].refused.is_none(), "{diagnosis:?}");
+            let engine = place.engine().workflow("slow", slow).start().await.unwrap();
+            place.world.sleep(seconds(60)).await;
+            assert_eq!(names(&client).await, Vec::<String>::new(), "somebody has it");
+            assert_eq!(engine.run("a").unwrap().result::<u32>().await.unwrap(), 2);
+        });
+    });
+}
+
 #[test]
 #[should_panic(expected = "the doctor has found")]
 fn doctor_comes_at_the_end_of_every_story() {
@@ -271,5 +386,35 @@ fn doctor_comes_at_the_end_of_every_story() {
         engine.start("kid", &()).id("a").await.unwrap();
         place.world.sleep(seconds(1)).await;
         place.write("DELETE FROM wait");
+    });
+}
+
+/// Also to runs that have ended: those own nothing.
+#[test]
+#[should_panic(expected = "a timer (delay) runs for `nobody`")]
+fn doctor_comes_at_the_end_of_every_story_to_those_who_have_ended_too() {
+    async fn nothing(_: Ctx, (): ()) -> outlast::Result<()> {
+        Ok(())
+    }
+    let place = Place::sqlite();
+    place.world.block_on(async {
+        let engine = place.engine().workflow("nothing", nothing).start().await.unwrap();
+        engine.start("nothing", &()).id("a").await.unwrap().result::<()>().await.unwrap();
+        place.write("INSERT INTO timer (ns, run, key, kind, due) SELECT ns, row, 'nobody', 0, 9999999999999 FROM run");
+    });
+}
+
+/// And to all of them, however many there are.
+#[test]
+#[should_panic(expected = "the doctor has found")]
+fn doctor_comes_at_the_end_of_every_story_to_everybody() {
+    let place = Place::sqlite();
+    place.world.block_on(async {
+        let engine = place.engine().workflow("kid", kid).start().await.unwrap();
+        for number in 0..=outlast_store::LIST_PAGE_MAX {
+            engine.start("kid", &()).id(&number.to_string()).await.unwrap();
+        }
+        place.world.sleep(seconds(1)).await;
+        place.write("DELETE FROM wait WHERE run = (SELECT row FROM run WHERE id = '0')");
     });
 }

@@ -3,17 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::{Ctx, Engine, TaskContext};
+use outlast::{Ctx, Engine, Retry, TaskContext};
 use outlast_core::Bytes;
 use outlast_core::commit::{NewTask, StandaloneTask};
 use outlast_core::id::{Namespace, QueueName, TaskId, TaskName};
 use outlast_store::Store;
 
-use crate::place::{Place, node, seconds, stories};
+use crate::place::{LEASE, Place, node, seconds, stories};
 
 stories! {
     a_run_with_hundreds_of_tasks_does_not_keep_one_with_a_single_task_waiting,
     one_noisy_namespace_of_a_hundred_costs_the_quiet_ones_at_most_three_times_their_time,
+    a_task_at_the_head_that_kills_every_worker_lets_the_others_go_on,
 }
 
 /// Namespaces that queue a task each.
@@ -111,5 +112,46 @@ fn one_noisy_namespace_of_a_hundred_costs_the_quiet_ones_at_most_three_times_the
         let beside = quiet_p99(place, client, &done, "beside").await;
         println!("the quiet ones: alone {alone:?}, beside a noisy one {beside:?}");
         assert!(beside <= 3 * alone, "alone {alone:?}, beside a noisy one {beside:?}");
+    });
+}
+
+/// "A poison task at the head of the queue: the others progress." Whoever begins it dies of it, and there is always another.
+fn a_task_at_the_head_that_kills_every_worker_lets_the_others_go_on(place: &Place) {
+    const OTHERS: usize = 10;
+    place.world.block_on(async {
+        let client = node(&place.process()).start().await.unwrap();
+        client.enqueue("poison", &()).id("poison").retry(Retry::attempts(1_000)).await.unwrap();
+        place.world.sleep(seconds(1)).await;
+        for number in 0..OTHERS {
+            client.enqueue("other", &()).id(format!("other-{number}")).await.unwrap();
+        }
+        let (done, deaths) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
+        let mut lives = 0;
+        while *done.lock().unwrap() < OTHERS {
+            lives += 1;
+            assert!(lives <= OTHERS, "the others wait: {} of them were done in {lives} lives", done.lock().unwrap());
+            let process = place.process();
+            let (counted, died, before) = (done.clone(), deaths.clone(), *deaths.lock().unwrap());
+            let poison = move |_: TaskContext, (): ()| {
+                *died.lock().unwrap() += 1;
+                std::future::pending::<outlast::Result<()>>()
+            };
+            let other = move |_: TaskContext, (): ()| {
+                *counted.lock().unwrap() += 1;
+                std::future::ready(Ok(()))
+            };
+            // One hand: whatever it takes first is all it has.
+            let worker = node(&process).tasks_max(1).task("poison", poison).task("other", other);
+            let _worker = worker.start().await.unwrap();
+            while *deaths.lock().unwrap() == before && *done.lock().unwrap() < OTHERS {
+                place.world.sleep(seconds(1)).await;
+            }
+            process.crash();
+            // Whoever comes next finds it in the queue again.
+            place.world.sleep(2 * LEASE).await;
+        }
+        let attempts = client.task("poison").await.unwrap().view.attempt;
+        assert_eq!(attempts, *deaths.lock().unwrap(), "each of its attempts counts");
+        assert!(attempts >= 2, "it was in nobody's way: {attempts}");
     });
 }

@@ -30,7 +30,15 @@ fn memory_kib() -> u64 {
 /// Row 2: all are due while nobody drives; whoever comes back fires each of them once, and has room for it.
 #[test]
 fn row_2_a_hundred_thousand_due_timers_are_drained_on_postgresql_in_bounded_memory() {
-    let place = Place::postgres("row_2");
+    drained_in_bounded_memory(&Place::postgres("row_2"));
+}
+
+#[test]
+fn row_2_a_hundred_thousand_due_timers_are_drained_on_sqlite_in_bounded_memory() {
+    drained_in_bounded_memory(&Place::sqlite());
+}
+
+fn drained_in_bounded_memory(place: &Place) {
     counted(|counts| {
         place.world.block_on(async {
             let engine = node(&place.process()).workflow("sleeps", sleeps).start().await.unwrap();

@@ -139,6 +139,14 @@ impl Place {
         }
     }
 
+    /// What the number of a run is called there.
+    pub(crate) fn number(&self) -> &'static str {
+        match self.hand {
+            Hand::Nobody | Hand::Sqlite(_) => "row",
+            Hand::Postgres(_) => "seq",
+        }
+    }
+
     /// Does harm, in no time.
     pub(crate) fn write(&self, statements: &str) {
         match &self.hand {

@@ -306,6 +306,31 @@ fn a_worker_of_two_queues_and_a_limited_task_does_some_of_each() {
     });
 }
 
+/// Each queue is given a share of the room, and what one does not use is the other's at once, not when something ends.
+#[test]
+fn a_worker_of_two_queues_has_all_its_hands_for_the_one_that_has_work() {
+    let world = World::new();
+    let store = world.store();
+    let process = world.process(Arc::clone(&store));
+    world.block_on(async {
+        let client = start(&world.process(store), |engine| engine).await;
+        for _ in 0..9 {
+            client.enqueue("many", &()).await.unwrap();
+        }
+        let begun = Tally::default();
+        let tally = begun.clone();
+        let endless = move |_: TaskContext, (): ()| {
+            tally.add();
+            std::future::pending::<outlast::Result<()>>()
+        };
+        let other = || Handler::new("other", |_: TaskContext, (): ()| async { Ok(()) }).queue("z");
+        let _worker =
+            start(&process, |engine| engine.task("many", endless.clone()).handler(other()).tasks_max(8)).await;
+        world.sleep(Duration::from_millis(10)).await;
+        assert_eq!(begun.count(), 8, "one has to wait");
+    });
+}
+
 /// Handlers are exchanged while the engine runs: what runs ends with the handler it began with, what was waited for is done.
 #[test]
 fn handlers_that_come_later_do_what_was_waited_for_and_those_that_are_gone_do_no_more() {

@@ -161,6 +161,29 @@ result: "${branch.each.iterations.map(one => one.outputs.t)}"
     });
 }
 
+/// "input cannot change on resume": a message is a message, whatever it looks like, and a run has the input it began with.
+#[test]
+fn an_input_stays_what_it_was_whatever_a_resume_says() {
+    let text = r#"
+flow: story
+nodes: [{ id: w, type: wait, signal: s }, { id: n, type: script, script: "${[input.n, messages]}" }]
+result: "${n}"
+"#;
+    tell(text, async |scene, engine| {
+        let (given, other) = (json!({ "n": 1 }), json!({ "n": 2 }));
+        let run = engine.start("story", &given).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        pause(scene, &run).await;
+        assert!(engine.start("story", &other).id("a").await.is_err(), "another input is not the same run");
+        run.resume_with(&json!({ "input": other })).await.unwrap();
+        scene.pass(seconds(1)).await;
+        run.signal("s", &(), "s").await.unwrap();
+        assert_eq!(run.result::<Value>().await.unwrap(), json!([1, [{ "input": other }]]));
+        let input = engine.run("a").unwrap().input().await.unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&input).unwrap(), given);
+    });
+}
+
 /// "an empty array completes, then pauses"
 #[test]
 fn an_empty_list_completes_and_then_the_run_is_paused() {
