@@ -16,8 +16,15 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut code = String::from("&[\n");
     for file in &files {
+        // A file that is there compressed, too, is kept only so.
+        let is_packed = file.extension().is_some_and(|extension| extension == "gz");
+        if !is_packed && files.binary_search(&packed(file)).is_ok() {
+            continue;
+        }
         let path = file.strip_prefix(&folder).unwrap_or(file).to_string_lossy().replace('\\', "/");
-        let written = writeln!(code, "    Asset {{ path: {path:?}, bytes: include_bytes!({file:?}) }},");
+        let path = path.strip_suffix(".gz").unwrap_or(&path);
+        let written =
+            writeln!(code, "    Asset {{ path: {path:?}, is_packed: {is_packed}, bytes: include_bytes!({file:?}) }},");
         written.map_err(io::Error::other)?;
     }
     code.push_str("]\n");
@@ -26,6 +33,13 @@ fn main() -> io::Result<()> {
 
 fn variable(name: &str) -> io::Result<String> {
     env::var(name).map_err(io::Error::other)
+}
+
+/// Where a file lies compressed: `index.html.gz` for `index.html`.
+fn packed(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".gz");
+    PathBuf::from(name)
 }
 
 /// Every file below a folder, but not those whose names begin with a dot.

@@ -110,7 +110,8 @@ impl FromStr for Database {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Database::Postgres(text.to_owned()));
         }
-        Err(format!("write sqlite:PATH or postgres://USER@HOST/NAME; did you mean sqlite:{text}?"))
+        let forms = "write sqlite:PATH or postgres://USER@HOST/NAME";
+        Err(if text.contains("://") { forms.to_owned() } else { format!("{forms}; did you mean sqlite:{text}?") })
     }
 }
 
@@ -126,10 +127,20 @@ impl fmt::Display for Database {
 
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
-    match rest.rsplit_once('@') {
-        Some((user, host)) => format!("{scheme}://{}@{host}", user.split(':').next().unwrap_or_default()),
-        None => url.to_owned(),
-    }
+    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
+    let place = match place.rsplit_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => place.to_owned(),
+    };
+    let shown: Vec<&str> = settings.split('&').filter(|said| !said.is_empty() && !is_password(said)).collect();
+    let settings = if shown.is_empty() { String::new() } else { format!("?{}", shown.join("&")) };
+    format!("{scheme}://{place}{settings}")
+}
+
+/// Whether a setting is one, also if its name is written in another way: `p%61ssword`.
+fn is_password(setting: &str) -> bool {
+    let name = setting.split('=').next().unwrap_or_default();
+    name.contains('%') || name.eq_ignore_ascii_case("password")
 }
 
 impl Database {
@@ -194,6 +205,7 @@ mod tests {
         assert_eq!("sqlite:a/b.db".parse(), Ok(Database::Sqlite(PathBuf::from("a/b.db"))));
         assert_eq!("sqlite:///tmp/b.db".parse(), Ok(Database::Sqlite(PathBuf::from("/tmp/b.db"))));
         assert!("shop.db".parse::<Database>().unwrap_err().contains("did you mean sqlite:shop.db?"));
+        assert!(!"mysql://db/shop".parse::<Database>().unwrap_err().contains("did you mean"));
         assert!("sqlite:".parse::<Database>().unwrap_err().contains("which file?"));
     }
 
@@ -201,5 +213,13 @@ mod tests {
     fn a_password_is_not_shown() {
         let database: Database = "postgres://ann:p@ss@db.example/shop".parse().unwrap();
         assert_eq!(database.to_string(), "postgres://ann@db.example/shop");
+        for (url, shown) in [
+            ("postgres://db/shop?user=ann&password=s3cret", "postgres://db/shop?user=ann"),
+            ("postgres://ann@db/shop?password=s3cret@x", "postgres://ann@db/shop"),
+            ("postgres://db/shop?p%61ssword=s3cret&sslmode=require", "postgres://db/shop?sslmode=require"),
+            ("postgres://db/shop", "postgres://db/shop"),
+        ] {
+            assert_eq!(url.parse::<Database>().unwrap().to_string(), shown);
+        }
     }
 }

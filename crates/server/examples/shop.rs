@@ -8,6 +8,7 @@ use std::error::Error;
 
 use outlast::{Ctx, Outlast, Retry};
 use outlast_server::{Options, Server};
+use serde::Deserialize;
 
 async fn order(ctx: Ctx, amount: u32) -> outlast::Result<String> {
     ctx.set_state(&"checking")?;
@@ -29,12 +30,34 @@ async fn order(ctx: Ctx, amount: u32) -> outlast::Result<String> {
     receipt.retry(Retry::attempts(3)).await
 }
 
+/// An errand: which signal it waits for is its input, so that a fork with another input does not fit its own journal, and parks.
+async fn errand(ctx: Ctx, input: Errand) -> outlast::Result<String> {
+    let decision = ctx.approve("Go?").await?;
+    if !decision.approved {
+        return Ok(format!("stayed: {}", decision.feedback.unwrap_or_default()));
+    }
+    let word: String = ctx.wait_for(&input.way).await?;
+    let bank = ctx.callback::<String>().create();
+    let token = bank.token();
+    ctx.step("ask the bank", async |_| Ok(token.clone())).await?;
+    let answer = bank.await?;
+    // Fails for good until somebody mends it.
+    let bridge = ctx.step("cross the bridge", async |_| Ok(std::fs::read_to_string("mended")?));
+    bridge.retry(Retry::attempts(1)).await?;
+    Ok(format!("{word}, {answer}"))
+}
+
+#[derive(Deserialize)]
+struct Errand {
+    way: String,
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:7117".to_owned());
     let database = args.next().unwrap_or_else(|| "shop.db".to_owned());
-    let engine = Outlast::sqlite(&database).workflow("order", order).start().await?;
+    let engine = Outlast::sqlite(&database).workflow("order", order).workflow("errand", errand).start().await?;
     let server = Server::new(engine.clone(), Options::default()).bind(address.as_str()).await?;
     println!("http://{}", server.address());
     server

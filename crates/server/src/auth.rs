@@ -8,9 +8,9 @@ mod token;
 pub use scope::Scope;
 pub use token::{NewToken, Token, TokenError, Tokens};
 
-pub(crate) use token::hex;
+pub(crate) use token::{Known, hex};
 
-pub(crate) use guard::{Caller, Needs, guard, whose};
+pub(crate) use guard::{Caller, Needs, Shown, guard, whose};
 
 use std::sync::Arc;
 

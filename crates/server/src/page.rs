@@ -1,5 +1,7 @@
 //! The web page, if it was built in: its files, and its addresses, which are all one file.
 
+use std::io::Read as _;
+
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 
@@ -7,8 +9,10 @@ use crate::error::ApiError;
 
 /// A file of the page.
 struct Asset {
-    /// Relative to the page's root: `assets/index-1a2b3c4d.js`. With `.gz` behind it, the same file compressed.
+    /// Relative to the page's root: `assets/index-1a2b3c4d.js`.
     path: &'static str,
+    /// Whether the bytes are compressed, by gzip: most browsers are sent them as they are.
+    is_packed: bool,
     bytes: &'static [u8],
 }
 
@@ -42,7 +46,7 @@ fn find<'a>(assets: &[Asset], method: &Method, path: &'a str, headers: &HeaderMa
         return None;
     }
     let path = path.trim_start_matches('/');
-    if !path.ends_with(".gz") && assets.iter().any(|asset| asset.path == path) {
+    if assets.iter().any(|asset| asset.path == path) {
         return Some(path);
     }
     let first = path.split('/').next().unwrap_or_default();
@@ -52,10 +56,9 @@ fn find<'a>(assets: &[Asset], method: &Method, path: &'a str, headers: &HeaderMa
 }
 
 fn respond(assets: &'static [Asset], path: &str, headers: &HeaderMap) -> Option<Response> {
-    let plain = assets.iter().find(|asset| asset.path == path)?;
-    let packed = assets.iter().find(|asset| asset.path.strip_suffix(".gz") == Some(path));
-    let packed = packed.filter(|_| accepts(headers, &header::ACCEPT_ENCODING, "gzip"));
-    let mut response = packed.unwrap_or(plain).bytes.into_response();
+    let asset = assets.iter().find(|asset| asset.path == path)?;
+    let as_it_is = !asset.is_packed || accepts(headers, &header::ACCEPT_ENCODING, "gzip");
+    let mut response = if as_it_is { asset.bytes.into_response() } else { unpack(asset.bytes)?.into_response() };
     let caching = if path.starts_with("assets/") { FOR_EVER } else { ASK_AGAIN };
     let said = [
         (header::CONTENT_TYPE, kind(path)),
@@ -67,10 +70,17 @@ fn respond(assets: &'static [Asset], path: &str, headers: &HeaderMap) -> Option<
     for (name, value) in said {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    if packed.is_some() {
+    if asset.is_packed && as_it_is {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Some(response)
+}
+
+/// For the few who do not take it compressed.
+fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).ok()?;
+    Some(plain)
 }
 
 fn kind(path: &str) -> &'static str {
@@ -96,11 +106,15 @@ fn accepts(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// "plain", compressed.
+    const PACKED: &[u8] = &[
+        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 0xff, 0x2b, 0xc8, 0x49, 0xcc, 0xcc, 3, 0, 0xcf, 0x62, 0x20, 0x19, 5, 0, 0, 0,
+    ];
+
     const PAGE: &[Asset] = &[
-        Asset { path: "assets/index-1a2b.js", bytes: b"plain" },
-        Asset { path: "assets/index-1a2b.js.gz", bytes: b"packed" },
-        Asset { path: "icon.svg", bytes: b"<svg/>" },
-        Asset { path: "index.html", bytes: b"<!doctype html>" },
+        Asset { path: "assets/index-1a2b.js", is_packed: true, bytes: PACKED },
+        Asset { path: "icon.svg", is_packed: false, bytes: b"<svg/>" },
+        Asset { path: "index.html", is_packed: false, bytes: b"<!doctype html>" },
     ];
 
     fn asks(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
@@ -155,10 +169,20 @@ mod tests {
         assert!(respond(PAGE, "nothing", &browser()).is_none());
     }
 
-    #[test]
-    fn what_somebody_refuses_is_not_sent_packed() {
-        let refuses = asks(&[(header::ACCEPT_ENCODING, "gzip;q=0, br")]);
-        let script = respond(PAGE, "assets/index-1a2b.js", &refuses).unwrap();
-        assert!(!script.headers().contains_key(header::CONTENT_ENCODING));
+    async fn sent(headers: &HeaderMap) -> Vec<u8> {
+        let script = respond(PAGE, "assets/index-1a2b.js", headers).unwrap();
+        axum::body::to_bytes(script.into_body(), 1_024).await.unwrap().to_vec()
+    }
+
+    #[tokio::test]
+    async fn what_somebody_refuses_is_not_sent_packed() {
+        for refuses in ["gzip;q=0, br", "identity", ""] {
+            let refuses = asks(&[(header::ACCEPT_ENCODING, refuses)]);
+            let script = respond(PAGE, "assets/index-1a2b.js", &refuses).unwrap();
+            assert!(!script.headers().contains_key(header::CONTENT_ENCODING));
+            assert_eq!(sent(&refuses).await, b"plain");
+        }
+        assert_eq!(sent(&HeaderMap::new()).await, b"plain");
+        assert_eq!(sent(&browser()).await, PACKED);
     }
 }

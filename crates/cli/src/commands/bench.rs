@@ -22,7 +22,8 @@ use crate::output::{self, Format, note, table};
     after_help = "W1: one run of a thousand steps, each durable before the next. W2: runs of five steps, 256 at once. W3: from \
                         the start to the result of a run with one step, one at a time. The disk's limit is what appending and \
                         syncing as little as a step must write gives, without an engine. Nothing in an existing database is \
-                        touched: a folder of its own is made beside it, and removed."
+                        touched: beside a SQLite file a folder is made, and removed; on PostgreSQL the runs have a namespace of \
+                        their own, and are deleted."
 )]
 pub(crate) struct Bench {
     /// What to measure
@@ -75,7 +76,9 @@ pub(crate) async fn bench(asked: Bench, global: &Global) -> Result<Exit> {
             "W2" => workloads::w2(&engine).await.map(|value| ("runs/s", value, disk.map(|disk| disk.grouped_runs))),
             _ => workloads::w3(&engine).await.map(|value| ("ms (p50)", value, disk.map(|disk| disk.two_syncs_ms))),
         };
+        let cleaned = if database.is_sole() { Ok(()) } else { workloads::delete_all(&engine).await };
         engine.shutdown().await;
+        cleaned?;
         let (unit, value, bare) = measured?;
         let name = ["W1", "W2", "W3"].into_iter().find(|name| name == workload).unwrap_or("W1");
         figures.push(Figure::new(name, store, unit, value, bare));
@@ -93,7 +96,12 @@ async fn start(database: &Database, scratch: Option<&Scratch>, workload: &str) -
         (Database::Sqlite(path), None) => (Outlast::sqlite(path), "sqlite"),
     };
     let engine = workloads::register(builder).start().await.map_err(|error| refused(error, database))?;
-    Ok((engine, store))
+    if database.is_sole() {
+        return Ok((engine, store));
+    }
+    // Others have runs there, too.
+    let namespace = format!("bench-{}", uuid::Uuid::new_v4().simple());
+    Ok((engine.in_namespace(&namespace).await?, store))
 }
 
 fn for_people(figures: &[Figure]) -> String {

@@ -220,8 +220,12 @@ impl Signals {
 pub(crate) fn unbound(error: ServerError) -> anyhow::Error {
     match &error {
         ServerError::Unprotected(_) => {
-            let hint = "`outlast token new NAME --add` puts one into outlast.toml; or listen on 127.0.0.1";
+            let hint =
+                "`outlast token new NAME --scope admin --add` puts one into outlast.toml; or listen on 127.0.0.1";
             Stop::new(Exit::Usage, error.to_string()).hint(hint).into()
+        }
+        ServerError::Bind(_, why) if why.kind() == std::io::ErrorKind::InvalidInput => {
+            Stop::new(Exit::Usage, error.to_string()).hint("write HOST:PORT, such as 127.0.0.1:7117").into()
         }
         ServerError::Bind(_, _) => {
             let hint = "is another server running? Another address is --listen 127.0.0.1:PORT";

@@ -97,3 +97,16 @@ fn a_server_that_does_not_answer_exits_with_7_and_keeps_the_password_to_itself()
     let said = place.call(&["run", "a.wf", "--database", url]).exits(7).complains(&["postgres://ann@127.0.0.1:1/none"]);
     assert!(!said.err.contains("secret"), "{}", said.err);
 }
+
+/// Whoever does what a hint says gets further.
+#[test]
+fn an_address_that_cannot_be_used_says_what_to_do_and_that_works() {
+    let place = Place::new(&[]);
+    place.call(&["serve", "--listen", "foo"]).exits(2).complains(&["hint: write HOST:PORT"]);
+    let said = place.call(&["serve", "--listen", "0.0.0.0:0"]).exits(2);
+    let hint = said.err.lines().find(|line| line.starts_with("hint: ")).unwrap_or_else(|| panic!("{}", said.err));
+    let command = hint.split('`').nth(1).unwrap().replace("NAME", "ann");
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    place.call(&words).exits(0);
+    assert!(place.read("outlast.toml").contains("ann"));
+}

@@ -1,6 +1,7 @@
 //! The real binary, on real files: what it prints, what it exits with, and what survives when it is killed.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests fail by panicking, and run in real time")]
 
+mod bench;
 mod bulk;
 mod cluster;
 mod dev;

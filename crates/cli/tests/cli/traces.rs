@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::place::{PATIENCE, Place, eventually};
 use crate::web::Web;
 
-const SCRIPT: &str = "workflow parcel(n) {\n  const a = await Task.run(\"noop\", n)\n  await Task.delay(20)\n  \
+const SCRIPT: &str = "workflow parcel(n) {\n  const a = await Task.run(\"noop\", n)\n  await Task.delay(\"20ms\")\n  \
                       if (n == 13) throw new Error(\"unlucky\")\n  return a\n}\n";
 
-fn body(mut stream: TcpStream) -> Option<(String, Vec<u8>)> {
+fn body(mut stream: TcpStream, status: &str) -> Option<(String, Vec<u8>)> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     let head = loop {
@@ -28,20 +28,20 @@ fn body(mut stream: TcpStream) -> Option<(String, Vec<u8>)> {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         bytes.extend_from_slice(&buffer[..read]);
     }
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()?;
+    stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").as_bytes()).ok()?;
     Some((text, bytes[head..].to_vec()))
 }
 
-/// A collector, and what it is told.
-fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
+/// A collector that answers everything alike, and what it is told.
+fn collector(status: &'static str) -> (String, Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (send, told) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            if body(stream).is_some_and(|told| send.send(told).is_err()) {
-                return;
-            }
+            // Each by itself: a client may open a connection that it does not use yet, and ask on another one.
+            let send = send.clone();
+            std::thread::spawn(move || body(stream, status).map(|told| send.send(told)));
         }
     });
     (url, told)
@@ -55,7 +55,7 @@ fn tells(bytes: &[u8], text: &str) -> bool {
 #[test]
 fn a_collector_is_told_of_every_run_that_ends() {
     let place = Place::new(&[("parcel.wf", SCRIPT)]);
-    let (url, told) = collector();
+    let (url, told) = collector("200 OK");
     let web = Web::start(&place, &["serve", "--workflows", ".", "--otlp", &url]);
     for (run, input) in [("p-1", 1), ("p-13", 13)] {
         web.post("/api/v1/runs", &json!({ "workflow": "parcel", "id": run, "input": input })).is(201);
@@ -106,4 +106,20 @@ fn runs_go_on_when_the_collector_is_away_or_never_answers() {
         assert_eq!(status.code(), Some(0), "{said}");
         assert!(said.matches("does not take traces").count() <= 1, "it is said once: {said}");
     }
+}
+
+#[test]
+fn a_collector_that_refuses_is_asked_again_and_it_is_said_once() {
+    let place = Place::new(&[("parcel.wf", SCRIPT)]);
+    let (url, told) = collector("400 Bad Request");
+    let web = Web::start(&place, &["serve", "--workflows", ".", "--otlp", &url]);
+    for run in ["p-1", "p-2", "p-3"] {
+        web.post("/api/v1/runs", &json!({ "workflow": "parcel", "id": run, "input": 1 })).is(201);
+        let mut all = Vec::new();
+        while !tells(&all, run) {
+            all.extend(told.recv_timeout(PATIENCE).unwrap().1);
+        }
+    }
+    let (status, said) = web.stop();
+    assert_eq!((status.code(), said.matches("does not take traces").count()), (Some(0), 1), "{said}");
 }

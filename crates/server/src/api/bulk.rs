@@ -9,8 +9,9 @@ use futures_util::FutureExt;
 use outlast::{Engine, Status};
 use sha2::{Digest, Sha256};
 
-use super::control::fresh_id;
+use super::control::{forked, fresh_id};
 use super::convert;
+use super::failure::before_failure;
 use crate::app::App;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
@@ -27,16 +28,18 @@ enum Action {
     Pause,
     Resume,
     Unpark,
+    Retry,
     Cancel,
     Terminate,
     Delete,
 }
 
 impl Action {
-    const ALL: [(&'static str, Action); 6] = [
+    const ALL: [(&'static str, Action); 7] = [
         ("pause", Action::Pause),
         ("resume", Action::Resume),
         ("unpark", Action::Unpark),
+        ("retry", Action::Retry),
         ("cancel", Action::Cancel),
         ("terminate", Action::Terminate),
         ("delete", Action::Delete),
@@ -56,6 +59,7 @@ impl Action {
             Action::Pause => !status.is_terminal() && status != Status::Paused && status != Status::Parked,
             Action::Resume => status == Status::Paused,
             Action::Unpark => status == Status::Parked,
+            Action::Retry => status == Status::Failed,
             Action::Cancel | Action::Terminate => !status.is_terminal(),
             Action::Delete => status.is_terminal(),
         }
@@ -68,6 +72,7 @@ impl Action {
             Action::Pause => drop(run.pause(reason).id(id).await?),
             Action::Resume => drop(run.resume().id(id).await?),
             Action::Unpark => drop(run.unpark().await?),
+            Action::Retry => drop(run.fork(before_failure(&run).await?).id(&forked(run.id().as_str(), id)).await?),
             Action::Cancel => drop(run.cancel(reason).id(id).await?),
             Action::Terminate => run.terminate(reason).await?,
             Action::Delete => run.delete(reason).await?,

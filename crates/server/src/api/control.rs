@@ -6,6 +6,7 @@ use outlast::{Fork, Intervene, RunHandle};
 use sha2::{Digest, Sha256};
 
 use super::convert;
+use super::failure::before_failure;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, compact, text};
 use crate::dto::{self, Delivered, Done, ForkRun, Forked, NodeRequest, Reason, Resume, Signal, Unparked};
@@ -141,8 +142,7 @@ pub(super) async fn fork(
 ) -> ApiResult<(StatusCode, Answer<Forked>)> {
     let handle = caller.engine.run(&run)?;
     let mut fork = cut(&handle, &request).await?;
-    // The same key means the same fork, and a fork is named by its id.
-    let named = key.map(|key| format!("fork-{}", &hex(&Sha256::digest(format!("{run}\n{key}")))[..32]));
+    let named = key.map(|key| forked(&run, &key));
     if let Some(id) = request.id.or(named) {
         fork = fork.id(&id);
     }
@@ -162,11 +162,17 @@ pub(super) async fn fork(
     Ok((status, Answer(answer)))
 }
 
+/// What the fork of a run is called that was asked for under a key. The same key means the same fork.
+pub(super) fn forked(run: &str, key: &str) -> String {
+    format!("fork-{}", &hex(&Sha256::digest(format!("{run}\n{key}")))[..32])
+}
+
 async fn cut<'h>(handle: &'h RunHandle, request: &ForkRun) -> ApiResult<Fork<'h>> {
-    match (request.at, &request.node) {
-        (Some(at), None) => Ok(handle.fork(at)),
-        (None, Some(node)) => Ok(handle.fork_at_node(node).await?),
-        _ => Err(ApiError::invalid("say where to cut, with either `at` or `node`")),
+    match (request.at, &request.node, request.failed) {
+        (Some(at), None, false) => Ok(handle.fork(at)),
+        (None, Some(node), false) => Ok(handle.fork_at_node(node).await?),
+        (None, None, true) => Ok(handle.fork(before_failure(handle).await?)),
+        _ => Err(ApiError::invalid("say where to cut, with one of `at`, `node` and `failed`")),
     }
 }
 

@@ -40,8 +40,8 @@ async fn counted(caller: &Caller) -> Result<BTreeMap<String, u64>, EngineError> 
     Ok(counts.into_iter().map(|(status, count)| (status.name().to_owned(), count)).collect())
 }
 
-/// The first page of a list of runs as it changes, as server-sent events `runs`. Takes what the list takes, but no
-/// cursor.
+/// A page of a list of runs as it changes, as server-sent events `runs`. Takes what the list takes. Only the first page comes
+/// with the counts: whoever follows others has it, too.
 #[utoipa::path(
     get,
     path = "/api/v1/changes/stream",
@@ -51,9 +51,6 @@ async fn counted(caller: &Caller) -> Result<BTreeMap<String, u64>, EngineError> 
 pub(super) async fn changes(State(app): State<App>, caller: Caller, Query(which): Query<Which>) -> ApiResult<Response> {
     if app.is_draining() {
         return Err(ApiError::stopping());
-    }
-    if which.cursor.is_some() {
-        return Err(ApiError::invalid("only the first page of a list is followed; leave the cursor out"));
     }
     // Before a stream begins: what is wrong with the question is told as with any other.
     let first = Some(which.ask(&caller)?.await?);
@@ -126,7 +123,7 @@ impl Told {
         self.looks.took(looked.since(began), LOOK_EVERY);
         let mut change = self.known.compare(&page);
         self.counts.rest = self.counts.rest.saturating_sub(self.looks.rest);
-        if self.counts.rest.is_zero() {
+        if self.which.cursor.is_none() && self.counts.rest.is_zero() {
             let counts = counted(&self.caller).await?;
             self.counts.took(self.caller.engine.now().since(looked), COUNT_EVERY);
             change.counts = self.known.count(counts);

@@ -1,4 +1,4 @@
-//! Logging in and out: the web page shows a token once, and from then on its browser has a cookie.
+//! Logging in and out: the web page shows a token once, and from then on its browser has a cookie that proves it.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -7,13 +7,14 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 
 use crate::app::App;
 use crate::audit::Act;
-use crate::auth::{Caller, Scope, session, whose};
+use crate::auth::session::{self, Sessions};
+use crate::auth::{Caller, Scope, Shown, whose};
 use crate::body::Json;
 use crate::dto::{Done, SessionRequest, WhoAmI};
 use crate::error::{ApiError, ApiResult};
 
-/// Begins a session: the answer sets a cookie that says the same as the token, for as long as the token does. Only for
-/// pages of this server: what a cookie asks to change must come from one.
+/// Begins a session: the answer sets a cookie that may do what the token may, for a week at most, and no longer than there is
+/// such a token. Only for pages of this server: what a cookie asks to change must come from one.
 #[utoipa::path(
     post,
     path = "/api/v1/session",
@@ -28,14 +29,13 @@ pub(super) async fn begin(
     if headers.contains_key(header::ORIGIN) && !session::from_own_page(&headers) {
         return Err(session_is_foreign());
     }
-    let shown = request.token.trim();
-    let Some((caller, left)) = whose(&app, shown, Scope::Read).await? else {
+    let Some((caller, known)) = whose(&app, Shown::Token(request.token.trim()), Scope::Read).await? else {
         let hint = "use the page as it is";
         return Err(ApiError::new(StatusCode::CONFLICT, "no_session", "this server asks nobody for a token", hint));
     };
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let secure = app.is_encrypted() || origin.is_some_and(|origin| origin.starts_with("https://"));
-    let cookie = session::begin(shown, left.as_secs(), secure).ok_or_else(|| ApiError::invalid("this is no token"))?;
+    let cookie = Sessions::of(app.engine()).begin(&known, app.engine().now(), secure).ok_or_else(ApiError::internal)?;
     noted(&app, &caller, "POST /api/v1/session").await?;
     Ok(([(header::SET_COOKIE, cookie)], Answer(WhoAmI { session: true, ..super::health::about(&caller) }))
         .into_response())
@@ -44,12 +44,12 @@ pub(super) async fn begin(
 /// Ends a session: the answer takes the cookie back. What the token itself may do is not touched.
 #[utoipa::path(delete, path = "/api/v1/session", responses((status = 200, body = Done)))]
 pub(super) async fn end(State(app): State<App>, headers: HeaderMap) -> ApiResult<Response> {
-    if let Some(shown) = session::token(&headers) {
+    if let Some(shown) = session::shown(&headers) {
         if !session::from_own_page(&headers) {
             return Err(session_is_foreign());
         }
         // A session whose token is gone is ended all the same, and there is nobody to write down.
-        if let Ok(Some((caller, _))) = whose(&app, shown, Scope::Read).await {
+        if let Ok(Some((caller, _))) = whose(&app, Shown::Session(shown), Scope::Read).await {
             noted(&app, &caller, "DELETE /api/v1/session").await?;
         }
     }

@@ -1,7 +1,6 @@
 //! What stands before every route that needs somebody.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
@@ -10,7 +9,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use outlast::Engine;
 
-use super::{Scope, session};
+use super::session::{self, Sessions};
+use super::{Known, Scope};
 use crate::app::App;
 use crate::audit::Act;
 use crate::body::IdempotencyKey;
@@ -85,15 +85,15 @@ fn matched(request: &Request) -> &str {
 async fn admit(app: &App, scope: Scope, method: &Method, headers: &HeaderMap) -> ApiResult<Caller> {
     // Whoever shows a token is who that says, whatever cookies their browser has.
     let (shown, has_session) = match headers.contains_key(header::AUTHORIZATION) {
-        true => (bearer(headers), false),
-        false => (session::token(headers), true),
+        true => (bearer(headers).map(Shown::Token), false),
+        false => (session::shown(headers).map(Shown::Session), true),
     };
     if app.access().needed().is_none() {
         from_here(headers)?;
         let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
         return Ok(Caller { engine: app.engine().clone(), name, scopes, has_session: false });
     }
-    let found = whose(app, shown.unwrap_or_default(), scope).await?;
+    let found = whose(app, shown.ok_or_else(unknown)?, scope).await?;
     let (caller, _) = found.ok_or_else(unknown)?;
     // A browser sends its cookies whoever has it ask: what changes something must come from our own page.
     if has_session && !reads(method) && !session::from_own_page(headers) {
@@ -107,11 +107,24 @@ async fn admit(app: &App, scope: Scope, method: &Method, headers: &HeaderMap) ->
     Ok(Caller { has_session, ..caller })
 }
 
-/// Who has a token, for what needs this scope, and how long it is good for; nobody if this server asks for none.
-pub(crate) async fn whose(app: &App, shown: &str, scope: Scope) -> ApiResult<Option<(Caller, Duration)>> {
+/// What somebody shows to say who they are. Neither is taken for the other.
+#[derive(Clone, Copy)]
+pub(crate) enum Shown<'a> {
+    /// A token, in a header or to begin a session.
+    Token(&'a str),
+    /// A session, in a cookie.
+    Session(&'a str),
+}
+
+/// Who shows this, for what needs this scope, and what is known of their token; nobody if this server asks for none.
+pub(crate) async fn whose(app: &App, shown: Shown<'_>, scope: Scope) -> ApiResult<Option<(Caller, Arc<Known>)>> {
     let Some(tokens) = app.access().needed() else { return Ok(None) };
     let now = app.engine().now();
-    let known = tokens.find(shown, now).ok_or_else(unknown)?;
+    let found = match shown {
+        Shown::Token(text) => tokens.find(text, now),
+        Shown::Session(text) => Sessions::of(app.engine()).find(tokens, text, now),
+    };
+    let known = found.ok_or_else(unknown)?;
     let token = &known.token;
     if !token.scopes.iter().any(|own| own.covers(scope)) {
         let message = format!("the token {:?} has no scope `{scope}`", token.name);
@@ -120,7 +133,7 @@ pub(crate) async fn whose(app: &App, shown: &str, scope: Scope) -> ApiResult<Opt
     }
     let engine = app.engine_of(&token.namespace).await?;
     let (name, scopes) = (token.name.as_str().into(), token.scopes.as_slice().into());
-    Ok(Some((Caller { engine, name, scopes, has_session: false }, known.expires.since(now))))
+    Ok(Some((Caller { engine, name, scopes, has_session: false }, known)))
 }
 
 fn reads(method: &Method) -> bool {

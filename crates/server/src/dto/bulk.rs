@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkRequest {
-    /// `pause`, `resume`, `unpark`, `cancel`, `terminate` or `delete`.
+    /// `pause`, `resume`, `unpark`, `retry`, `cancel`, `terminate` or `delete`. `retry` forks runs that have failed, and tries again
+    /// what failed.
     pub action: String,
     /// Only those that stand here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -228,7 +228,7 @@ pub struct FailureView {
     pub permanent: bool,
 }
 
-/// Makes a new run out of the beginning of another one's history. Exactly one of `at` and `node` must be given.
+/// Makes a new run out of the beginning of another one's history. Exactly one of `at`, `node` and `failed` must be given.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForkRun {
@@ -238,6 +238,9 @@ pub struct ForkRun {
     /// Of a flow: the node to begin with again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// Of a run that has failed: keep everything before what failed last, and try that again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
     /// The new run's id; a new one if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,

@@ -86,10 +86,38 @@ async fn a_list_is_followed_by_its_filter_and_a_wrong_one_is_refused() {
     }
     let told = watcher.until(|told| told.get("order").is_some()).await;
     assert_eq!(told["order"], json!(["a-1"]));
-    for wrong in ["status=odd", "cursor=1", "limit=0", "nothing=1", "workflow="] {
+    for wrong in ["status=odd", "cursor=x", "limit=0", "nothing=1", "workflow="] {
         house.get(&format!("/api/v1/changes/stream?{wrong}")).await.refused(400);
     }
     assert_eq!(house.get("/api/v1/counts").await.ok()["counts"], json!({ "waiting": 2 }));
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_further_down_is_followed_too() {
+    let house = House::open().await;
+    house.script("ask.wf", ASK).await;
+    for run in ["first", "second", "third"] {
+        house.start(json!({ "workflow": "ask", "id": run })).await;
+        house.until_status(run, "waiting").await;
+    }
+    let head = house.get("/api/v1/runs?limit=1").await.ok();
+    let cursor = head["next"].as_str().unwrap();
+    let mut watcher = Watcher::of(&house, &format!("limit=1&cursor={cursor}")).await;
+    let all = watcher.next().await;
+    assert_eq!((&all["order"], all.get("counts")), (&json!(["second"]), None));
+    // What is before it and behind it is not its business, and a newer run moves nothing.
+    house.start(json!({ "workflow": "ask", "id": "fourth" })).await;
+    for run in ["first", "third", "second"] {
+        house.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.ok();
+        house.until_status(run, "cancelled").await;
+    }
+    let mut told = watcher.next().await;
+    while told["runs"][0]["status"] != "cancelled" {
+        assert_eq!((&told["runs"][0]["run"], told.get("order")), (&json!("second"), None), "{told}");
+        told = watcher.next().await;
+    }
+    assert_eq!((told["runs"].as_array().unwrap().len(), &told["runs"][0]["run"]), (1, &json!("second")), "{told}");
     house.leave().await;
 }
 

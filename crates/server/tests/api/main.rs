@@ -15,6 +15,7 @@ mod matrix;
 mod operating;
 mod postgres;
 mod repeats;
+mod retry;
 mod runs;
 mod schedules;
 mod serving;

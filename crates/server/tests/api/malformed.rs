@@ -292,6 +292,7 @@ async fn whatever_is_wrong_with_a_request_it_is_never_the_server_that_fails() {
     house.script("waits.wf", "workflow waits(input) { return await Signal.next(\"word\") }").await;
     let document: Value = serde_json::from_str(&outlast_server::openapi()).unwrap();
     let (mut sent, mut refused, mut faults) = (0, 0, Vec::new());
+    let before = resident_mib();
     for route in routes() {
         // There again for each, whatever the one before did to it.
         house.post("/api/v1/runs", json!({ "workflow": "waits", "id": "r" })).await;
@@ -312,10 +313,23 @@ async fn whatever_is_wrong_with_a_request_it_is_never_the_server_that_fails() {
         assert!(client_errors >= 8 || !can_be_wrong, "{} {}: only {client_errors} refused", route.method, route.path);
         (sent, refused) = (sent + own, refused + client_errors);
     }
-    println!("{sent} requests, {refused} refused");
+    println!("{sent} requests, {refused} refused, {:.0} MiB more", resident_mib() - before);
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     assert_eq!(house.get("/healthz").await.ok()["status"], "ok");
+    let grown = resident_mib() - before;
+    assert!(grown < GROWS_MIB_MAX, "{grown} MiB more than before {sent} requests");
     house.leave().await;
+}
+
+/// How much more memory there may be after all of them, on both sides of the connection. A server that kept what it was sent would
+/// have several times as much.
+const GROWS_MIB_MAX: f64 = 96.0;
+
+/// What this process has in memory; nothing where that cannot be asked.
+fn resident_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
+    kib.unwrap_or(0.0) / 1_024.0
 }
 
 #[tokio::test(flavor = "multi_thread")]

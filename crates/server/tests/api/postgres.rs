@@ -1,10 +1,13 @@
 //! Two servers on one PostgreSQL.
 
+use std::sync::Arc;
+
 use outlast::Outlast;
-use outlast_server::Options;
+use outlast_server::{Access, Options, Scope, Tokens};
+use reqwest::{Method, header};
 use serde_json::json;
 
-use crate::house::House;
+use crate::house::{Answer, House, token};
 
 pub(crate) fn url() -> String {
     std::env::var("OUTLAST_TEST_POSTGRES")
@@ -44,6 +47,25 @@ async fn what_one_server_is_told_the_other_one_knows() {
     }
     assert_eq!(one.delete("/api/v1/runs/a?reason=a%00b").await.refused(400), "validation_error");
     one.start(json!({ "workflow": "waits", "id": "c", "input": "a\u{0}b" })).await;
+    one.leave().await;
+    two.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_begun_at_one_server_is_known_by_the_other() {
+    let ann = token("ann", "default", &[Scope::Read]);
+    let servers = [ann.token.clone(), ann.token.clone()].map(|known| async move {
+        let access = Access::Tokens(Arc::new(Tokens::new(&[known]).unwrap()));
+        let engine = Outlast::postgres(url()).start().await.unwrap();
+        House::on(engine, Options { access, metrics: false, ..Options::default() }, tempfile::tempdir().unwrap()).await
+    });
+    let [one, two] = servers;
+    let (one, two) = (one.await, two.await);
+    let begins = one.request(Method::POST, "/api/v1/session").header(header::ORIGIN, &one.address);
+    let begun = begins.json(&json!({ "token": ann.text })).send().await.unwrap();
+    let cookie = begun.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let asked = two.request(Method::GET, "/api/v1/whoami").header(header::COOKIE, cookie).send().await.unwrap();
+    assert_eq!(Answer::of(asked).await.ok()["name"], "ann");
     one.leave().await;
     two.leave().await;
 }

@@ -1,8 +1,10 @@
-//! Sessions: a token in a cookie, for the web page.
+//! Sessions of the web page: a cookie that proves that a token was shown.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast::Outlast;
 use outlast_server::{Access, NewToken, Options, Scope, Tokens, verify_audit};
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::json;
@@ -83,6 +85,56 @@ async fn a_session_ends_with_its_token() {
     tokens.replace(&[]).unwrap();
     let answer = sent(house.request(Method::GET, "/api/v1/runs").header(header::COOKIE, &cookie)).await;
     assert_eq!(answer.refused(401), "unauthenticated");
+    house.leave().await;
+}
+
+/// A server on this database that knows these tokens.
+async fn server_of(database: &Path, known: &[&NewToken]) -> House {
+    let known: Vec<_> = known.iter().map(|new| new.token.clone()).collect();
+    let access = Access::Tokens(Arc::new(Tokens::new(&known).unwrap()));
+    let engine = Outlast::sqlite(database).start().await.unwrap();
+    House::on(engine, Options { access, metrics: false, ..Options::default() }, tempfile::tempdir().unwrap()).await
+}
+
+async fn asked_with(house: &House, cookie: &str) -> Answer {
+    sent(house.request(Method::GET, "/api/v1/whoami").header(header::COOKIE, cookie)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_known_by_every_server_of_its_database_and_by_no_other() {
+    let (ann, bob) = (token("ann", "shop", &[Scope::Read]), token("bob", "shop", &[Scope::Read]));
+    let folder = tempfile::tempdir().unwrap();
+    let (own, other) = (folder.path().join("own.db"), folder.path().join("other.db"));
+    let house = server_of(&own, &[&ann, &bob]).await;
+    let (cookie, _) = log_in(&house, &ann.text).await;
+    house.leave().await;
+    // Nothing of the first server is left but its database and the tokens.
+    let second = server_of(&own, &[&bob, &ann]).await;
+    assert_eq!(asked_with(&second, &cookie).await.ok()["name"], "ann");
+    second.leave().await;
+    let without = server_of(&own, &[&bob]).await;
+    assert_eq!(asked_with(&without, &cookie).await.refused(401), "unauthenticated");
+    without.leave().await;
+    let elsewhere = server_of(&other, &[&ann, &bob]).await;
+    assert_eq!(asked_with(&elsewhere, &cookie).await.refused(401), "unauthenticated");
+    elsewhere.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_no_token_and_a_token_no_session() {
+    let ann = token("ann", "shop", &[Scope::Admin]);
+    let Guarded { house, _folder, .. } = guarded(&[&ann]).await;
+    let (cookie, said) = log_in(&house, &ann.text).await;
+    let (name, session) = cookie.split_once('=').unwrap();
+    assert!(!said.contains(&ann.text) && !said.contains("olt_"), "{said}");
+    let as_token = sent(house.request(Method::GET, "/api/v1/runs").bearer_auth(session)).await;
+    assert_eq!(as_token.refused(401), "unauthenticated");
+    let begins = sent(page(&house, Method::POST, "/api/v1/session").json(&json!({ "token": session }))).await;
+    assert_eq!(begins.refused(401), "unauthenticated");
+    for wrong in [ann.text.clone(), session.replace(['0', '1', '2'], "3"), session[..session.len() - 1].to_owned()] {
+        assert_eq!(asked_with(&house, &format!("{name}={wrong}")).await.refused(401), "unauthenticated", "{wrong}");
+    }
+    assert_eq!(asked_with(&house, &cookie).await.ok()["name"], "ann");
     house.leave().await;
 }
 

@@ -72,8 +72,15 @@ async fn a_question_to_sqlite_reads_and_nothing_else() {
         "SELECT value FROM secret",
         "SELECT hex(value) FROM main.secret",
         "WITH s AS (SELECT * FROM secret) SELECT * FROM s",
+        "SELECT * FROM wait",
+        "SELECT token FROM wait",
+        "SELECT key FROM wait WHERE token LIKE 'a%'",
+        "SELECT w.\"TOKEN\" FROM main.wait AS w",
+        "SELECT data FROM sqlite_dbpage",
+        "SELECT * FROM pragma_table_info('secret')",
     ];
     only_reads(&house, &more).await;
+    house.post("/api/v1/sql", ask("SELECT key, kind FROM wait")).await.ok();
     house.leave().await;
 }
 
@@ -136,14 +143,12 @@ async fn a_question_to_postgres_reads_and_nothing_else() {
         "SELECT 1 AS x, 2 AS x",
         "NOTIFY evil",
         "SET ROLE postgres",
+        "SELECT count(*) AS n FROM secret",
+        "SELECT query_to_xml('SELECT * FROM secret', true, false, '')::text AS x",
+        "SELECT set_config('role', 'none', true) AS x",
+        "SELECT * FROM wait",
     ];
     only_reads(&house, &more).await;
-    for sly in [
-        "SELECT count(*) AS n FROM secret",
-        "SELECT (xpath('count(//row)', query_to_xml('SELECT * FROM secret', true, false, '')))[1]::text::int AS n",
-    ] {
-        assert_eq!(house.post("/api/v1/sql", ask(sly)).await.ok()["rows"], json!([[0]]), "{sly}");
-    }
     let late = house.post("/api/v1/sql", ask("SELECT pg_sleep(60)::text AS x")).await;
     assert!(late.body["message"].as_str().unwrap().contains("longer than 5s"), "{late:?}");
     let many = house.post("/api/v1/sql", ask("SELECT i FROM generate_series(1, 100000) i")).await.ok();
