@@ -1,7 +1,7 @@
 // Workflows in code, in a program of their own that has the page: `OUTLAST_SHOP` is the example `shop`.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { begin, until } from './harness.mjs'
+import { begin, done, press, until } from './harness.mjs'
 
 const SHOP = process.env.OUTLAST_SHOP
 assert(SHOP, 'OUTLAST_SHOP must be the path of the example `shop`')
@@ -11,15 +11,6 @@ before(async () => {
   site = await begin({ command: (port) => [SHOP, [`127.0.0.1:${port}`, 'shop.db']] })
 })
 after(() => site.end())
-
-async function act(page, name, fields = {}) {
-  await page.getByRole('group', { name: 'Actions' }).getByRole('button', { name: `${name} …`, exact: true }).first().click()
-  const dialog = page.getByRole('dialog')
-  for (const [label, value] of Object.entries(fields)) await dialog.getByLabel(label).fill(value)
-  await dialog.getByRole('button', { name, exact: true }).click()
-  await dialog.locator('.note-good').waitFor()
-  await dialog.getByRole('button', { name: 'Close' }).click()
-}
 
 test('a workflow in code is started, decided, told, answered, and seen step by step', async () => {
   const page = await site.open('/workflows/order')
@@ -33,51 +24,19 @@ test('a workflow in code is started, decided, told, answered, and seen step by s
   await page.getByRole('tab', { name: 'Steps' }).click()
   // What is open says where in the code it was asked for.
   await page.getByRole('button', { name: /Sell for 120 to Ada\?.*shop\.rs:\d+/ }).waitFor()
-  await act(page, 'Approve')
+  await done(await press(page, 'Approve'))
   await page.getByText('waits for the signal "payment"').first().waitFor()
   await page.getByRole('button', { name: /payment.*shop\.rs:\d+/ }).waitFor()
-  await act(page, 'Send a signal', { Payload: '120' })
+  await done(await press(page, 'Send a signal', { Payload: '120' }))
   const token = await until(async () => {
     const { events } = await site.ask('GET', '/api/v1/runs/code-1/events')
     return events.find(({ kind, key }) => kind === 'STEP_FINISHED' && key === 'ask the bank').payload
   })
   await page.getByText('waits for the callback').or(page.getByText('callback')).first().waitFor()
-  await act(page, 'Resolve a callback', { 'Its token': token, Value: '"fine"' })
+  await done(await press(page, 'Resolve a callback', { 'Its token': token, Value: '"fine"' }))
   await site.stands('code-1', 'completed')
   await page.locator('.run-header .status-completed').waitFor()
   const book = page.getByRole('button', { name: /book.*2 attempts/ })
   await book.click()
   await page.getByRole('region', { name: 'Operation book' }).getByText('"120 booked, the bank says fine"').waitFor()
-})
-
-test('a workflow in code is paused, goes on, is forked, cancelled and terminated', async () => {
-  await site.start('order', 'code-2', 5)
-  await site.stands('code-2', 'waiting')
-  const page = await site.open('/runs/code-2')
-  await act(page, 'Pause', { Reason: 'lunch' })
-  await page.locator('.run-header .status-paused').waitFor()
-  await act(page, 'Resume')
-  await page.locator('.run-header .status-waiting').waitFor()
-  await page.getByRole('button', { name: 'Fork …' }).click()
-  const dialog = page.getByRole('dialog', { name: 'Fork' })
-  await dialog.getByLabel('Events to keep').fill('1')
-  await dialog.getByLabel('Id of the new run').fill('code-3')
-  await dialog.getByRole('button', { name: 'Fork', exact: true }).click()
-  await dialog.getByText('The new run is code-3.').waitFor()
-  await dialog.getByRole('button', { name: 'Close' }).click()
-  await act(page, 'Cancel', { Reason: 'not wanted' })
-  await page.locator('.run-header .status-cancelled').waitFor()
-  await site.stands('code-3', 'waiting')
-  await page.goto(`${site.url}/runs/code-3`)
-  await act(page, 'Terminate')
-  await page.locator('.run-header .status-cancelled').waitFor()
-})
-
-test('a workflow in code is denied', async () => {
-  await site.start('order', 'code-4', 9)
-  await site.stands('code-4', 'waiting')
-  const page = await site.open('/runs/code-4')
-  await act(page, 'Deny', { 'What to say about it': 'too little' })
-  await site.stands('code-4', 'completed')
-  assert.equal((await site.ask('GET', '/api/v1/runs/code-4/result')).output, 'denied')
 })

@@ -149,6 +149,27 @@ export async function findings(page, part) {
   return serious.map(({ id, nodes }) => `${page.url()} ${id}: ${nodes[0].html.slice(0, 200)} ${nodes[0].failureSummary}`)
 }
 
+/** Opens an action of a run, fills it in and presses its button. Returns the dialog. */
+export async function press(page, name, fields = {}) {
+  await page.getByRole('group', { name: 'Actions' }).getByRole('button', { name: `${name} …`, exact: true }).first().click()
+  return fill(page, name, fields)
+}
+
+/** Fills in the dialog that is open and presses its button. */
+export async function fill(page, name, fields = {}) {
+  const dialog = page.getByRole('dialog', { name, exact: true })
+  for (const [label, value] of Object.entries(fields)) await dialog.getByLabel(label).fill(value)
+  await dialog.getByRole('button', { name, exact: true }).click()
+  return dialog
+}
+
+/** It was done, as the dialog says; what it says. */
+export async function done(dialog) {
+  const said = await dialog.locator('.note-good').textContent()
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  return said
+}
+
 /** Tries until it succeeds. */
 export async function until(attempt, milliseconds = 15_000) {
   const deadline = Date.now() + milliseconds

@@ -57,6 +57,9 @@ test('a server with tokens asks for one, and says when it is wrong', async () =>
   assert.doesNotMatch(readable, /olt_/)
   const [cookie] = await page.context().cookies()
   assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, 'Strict'])
+  // Nor has the cookie: whoever steals it has no token.
+  assert.doesNotMatch(cookie.value, /olt_|A{43}/)
+  assert.equal((await fetch(`${site.url}/api/v1/runs`, { headers: { authorization: `Bearer ${cookie.value}` } })).status, 401)
   // A second window of the same browser need not be told.
   const second = await page.context().newPage()
   await second.goto(`${site.url}/runs`)

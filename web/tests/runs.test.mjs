@@ -124,6 +124,31 @@ test('all runs of a filter are acted on by the server, and the count comes first
   await site.stands('order-49', 'cancelled')
 })
 
+test('runs that failed are tried again, selected ones and all of a filter', async () => {
+  for (const run of ['again-1', 'again-2']) {
+    await site.start('fails', run, {})
+    await site.stands(run, 'failed')
+  }
+  const forks = async () => (await site.ask('GET', '/api/v1/runs?prefix=fork-&workflow=fails')).runs.length
+  const page = await site.open('/runs?prefix=again-')
+  await page.getByLabel('Select again-1').check()
+  await page.getByRole('button', { name: 'Retry …' }).click()
+  const some = page.getByRole('dialog', { name: 'Retry 1 run', exact: true })
+  await some.getByText('tries again what failed').waitFor()
+  assert.equal(await forks(), 0)
+  await some.getByRole('button', { name: 'Retry 1 run' }).click()
+  await some.getByText('1 of 1 asked, 0 refused.').waitFor()
+  assert.equal(await forks(), 1)
+  await some.getByRole('button', { name: 'Close' }).click()
+  await page.getByRole('button', { name: 'Act on all …' }).click()
+  const all = page.getByRole('dialog', { name: 'Act on all that fit' })
+  await all.getByLabel('Action').selectOption('retry')
+  await all.getByText('2 runs of this filter fit now.').waitFor()
+  await all.getByRole('button', { name: 'Retry 2 runs' }).click()
+  await all.getByText('Done: 2 of 2, 0 refused.').waitFor()
+  assert.equal(await forks(), 3)
+})
+
 test('an empty list says what to type', async () => {
   const page = await site.open('/runs?prefix=nobody')
   await page.getByText('No run is like that.').waitFor()

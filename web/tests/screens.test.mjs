@@ -5,10 +5,11 @@ import { begin } from './harness.mjs'
 
 const FOLDER = new URL('../../target/screenshots/', import.meta.url).pathname
 
-let site
+let site, empty
 before(async () => {
   mkdirSync(FOLDER, { recursive: true })
   site = await begin()
+  empty = await begin()
   await site.start('order', 'order-1', { id: 1 }, { attributes: { tenant: 'acme' } })
   await site.start('expense', 'expense-1', { amount: 500, who: 'ann' })
   await site.start('expense', 'expense-2', { amount: 5, who: 'bob' })
@@ -21,7 +22,10 @@ before(async () => {
   await site.ask('POST', '/api/v1/runs/order-1/signals/event', { payload: 'ship' })
   await site.ask('POST', '/api/v1/runs/ask-1/pause', { reason: 'lunch' })
 })
-after(() => site.end())
+after(async () => {
+  await site.end()
+  await empty.end()
+})
 
 const SCREENS = {
   runs: '/runs',
@@ -41,7 +45,12 @@ const SCREENS = {
   queues: '/queues',
   workers: '/workers',
   doctor: '/doctor',
+  'run-missing': '/runs/nobody',
+  'page-missing': '/nowhere',
 }
+
+/** What a server says on which nothing has happened. */
+const EMPTY = { runs: '/runs', approvals: '/approvals', trouble: '/trouble', queues: '/queues' }
 
 for (const [width, scheme] of [
   [1280, 'light'],
@@ -65,5 +74,21 @@ for (const [width, scheme] of [
     await page.getByRole('button', { name: 'Start a run' }).click()
     await site.settle(page)
     await page.screenshot({ path: `${FOLDER}dialog-start-${width}-${scheme}.png` })
+  
+    const nothing = await empty.open('/runs', { width, height: width === 390 ? 844 : 800, scheme })
+    for (const [name, path] of Object.entries(EMPTY)) {
+      await empty.settle(nothing, path)
+      await nothing.screenshot({ path: `${FOLDER}empty-${name}-${width}-${scheme}.png` })
+    }
+    // The first answer stays away, and then the server does.
+    await nothing.route('**/api/v1/**', () => undefined)
+    await nothing.goto(`${empty.url}/approvals`)
+    await nothing.getByText('Loading …').waitFor()
+    await nothing.screenshot({ path: `${FOLDER}loading-${width}-${scheme}.png` })
+    await nothing.unroute('**/api/v1/**')
+    await nothing.route('**/api/v1/**', (route) => route.abort())
+    await nothing.goto(`${empty.url}/runs`)
+    await nothing.getByRole('alert').first().waitFor()
+    await nothing.screenshot({ path: `${FOLDER}error-${width}-${scheme}.png` })
   })
 }

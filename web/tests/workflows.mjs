@@ -37,6 +37,44 @@ export const files = {
   await Promise.all(all)
 }
 `,
+  'errand.wf': `workflow errand(inputs) {
+  const go = await Approval.request({ title: "Go?" })
+  if (!go.approved) return \`stayed: \${go.feedback}\`
+  const word = await Signal.next(inputs.way)
+  const bank = Callback.create({ id: "bank" })
+  await Task.run("work", { token: bank.token })
+  const answer = await bank
+  await Task.run("bridge", {})
+  return \`\${word}, \${answer}\`
+}
+`,
+  'walk.flow.yaml': `flow: walk
+input:
+  type: object
+  required: [way]
+  properties: { way: { type: string }, stops: { type: integer } }
+nodes:
+  - { id: go, type: approve, title: "Go?", on_reject: continue }
+  - id: road
+    type: if
+    condition: "\${go.approved}"
+    then:
+      - id: fork
+        type: if
+        condition: "\${input.way == 'north'}"
+        then:
+          - { id: north, type: wait, signal: north }
+        else:
+          - { id: south, type: wait, signal: south }
+      - { id: bank, type: callback, task: work, with: { token: "\${$token}" } }
+      - { id: bridge, type: task, task: bridge, with: {} }
+      - id: stops
+        type: foreach
+        items: "\${[1, 2, 3]}"
+        as: stop
+        body:
+          - { id: rest, type: wait, signal: rest }
+`,
   'report.wf': `workflow report(inputs) {
   return "done"
 }
@@ -81,6 +119,9 @@ nodes:
 command = ["cat"]
 [tasks.break]
 command = ["sh", "-c", "echo 'it is broken' >&2; exit 3"]
+permanent_exit_codes = [3]
+[tasks.bridge]
+command = ["sh", "-c", "test -e mended || { echo 'the bridge is broken' >&2; exit 3; }; cat"]
 permanent_exit_codes = [3]
 [schedules.nightly]
 workflow = "report"

@@ -6,7 +6,7 @@ const AT_ONCE = 4
 
 /** Something that needs nothing but a run, and perhaps a reason. */
 export interface Plain {
-  id: 'pause' | 'resume' | 'cancel' | 'unpark' | 'terminate'
+  id: 'pause' | 'resume' | 'unpark' | 'retry' | 'cancel' | 'terminate'
   title: string
   happens: string
   takesReason: boolean
@@ -34,6 +34,13 @@ export const PLAIN: Plain[] = [
     happens: 'A parked run is tried again. If its cause is still there, it parks again.',
     takesReason: false,
     fits: (status) => status === 'parked',
+  },
+  {
+    id: 'retry',
+    title: 'Retry',
+    happens: 'A failed run stays as it is. A new one is made out of all it did before it failed, and tries again what failed.',
+    takesReason: false,
+    fits: (status) => status === 'failed',
   },
   {
     id: 'cancel',
@@ -64,6 +71,8 @@ export function actPlainly(id: Plain['id'], run: string, reason: string, key: st
       return answered(api.POST('/api/v1/runs/{run}/terminate', { params, headers, body }))
     case 'resume':
       return answered(api.POST('/api/v1/runs/{run}/resume', { params, headers, body: {} }))
+    case 'retry':
+      return answered(api.POST('/api/v1/runs/{run}/fork', { params, headers, body: { failed: true } }))
     case 'unpark':
       return answered(api.POST('/api/v1/runs/{run}/unpark', { params, headers }))
   }

@@ -46,6 +46,10 @@ function plainly(plain: Plain, { run: { run } }: Known): Action {
         const sent = { params: { path: { run } }, headers: { 'Idempotency-Key': key }, body: said }
         return outcome(await answered(api.POST('/api/v1/runs/{run}/resume', sent)))
       }
+      if (plain.id === 'retry') {
+        const sent = { params: { path: { run } }, headers: { 'Idempotency-Key': key }, body: { failed: true } }
+        return made(await answered(api.POST('/api/v1/runs/{run}/fork', sent)))
+      }
       const answer = await actPlainly(plain.id, run, text(said, 'reason') ?? '', key)
       if ('outcome' in answer) return outcome(answer as { outcome: string })
       return 'was_parked' in answer && !answer.was_parked ? 'It was not parked: nothing was done.' : 'Done.'
@@ -180,15 +184,31 @@ export function fork({ run: { run, events }, style, input, nodes }: Known, at?: 
     fields: [
       ...where,
       { name: 'id', label: 'Id of the new run', kind: 'text' },
-      { name: 'input', label: 'Another input', kind: 'json', hint: `Now it is ${JSON.stringify(input)?.slice(0, 200) ?? 'null'}` },
+      { name: 'input', label: 'Input', kind: 'json', initial: edited(input), hint: inputHint(input) },
     ],
     perform: async (said, key) => {
-      const sent = { params: { path: { run } }, headers: { 'Idempotency-Key': key }, body: said }
-      const forked = await answered(api.POST('/api/v1/runs/{run}/fork', sent))
-      return forked.new ? `The new run is ${forked.run}.` : `The run ${forked.run} was made before.`
+      const { input: wanted, ...where } = said
+      const isAnother = wanted !== undefined && JSON.stringify(wanted) !== JSON.stringify(input)
+      const body = isAnother ? { ...where, input: wanted } : where
+      const sent = { params: { path: { run } }, headers: { 'Idempotency-Key': key }, body }
+      return made(await answered(api.POST('/api/v1/runs/{run}/fork', sent)))
     },
   }
 }
+
+/** What is longer is not edited by hand, and would freeze the page. */
+const EDITED_MAX = 10_000
+
+function edited(input: unknown): string {
+  const written = JSON.stringify(input, null, 2) ?? 'null'
+  return written.length <= EDITED_MAX ? written : ''
+}
+
+const inputHint = (input: unknown) =>
+  edited(input) ? 'As it was; edit it to give the new run another one.' : 'Leave it empty to keep the long one it had.'
+
+const made = (forked: { run: string; new: boolean }) =>
+  forked.new ? `The new run is ${forked.run}.` : `The run ${forked.run} was made before.`
 
 function remove({ run: { run } }: Known): Action {
   return {

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-// The token itself is in a cookie that no script can read; here is only whether the server asks for one.
+// The session itself is a cookie that no script can read; here is only whether the server asks for one.
 const listeners = new Set<() => void>()
 let needed = false
 

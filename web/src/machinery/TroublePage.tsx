@@ -59,11 +59,9 @@ export function TroublePage() {
                     <Time at={created_at} />
                   </span>
                 ))}
-                {group.runs.length > 5 && (
-                  <Link to="/runs" search={{ status: group.status, workflow: group.workflow }}>
-                    all {group.status} runs of {group.workflow}
-                  </Link>
-                )}
+                <Link to="/runs" search={{ status: group.status, workflow: group.workflow }}>
+                  Act on all {group.status} runs of {group.workflow}
+                </Link>
               </div>
             </div>
           </li>

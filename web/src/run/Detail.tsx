@@ -1,9 +1,12 @@
 import { Link } from '@tanstack/react-router'
+import { useContext, useState } from 'react'
+import { ActionDialog } from '../act/ActionDialog'
 import { Status } from '../ui/Status'
 import { Time } from '../ui/Time'
 import { Value } from '../ui/Value'
 import { visible } from '../ui/text'
 import { length } from '../ui/time'
+import { ForkAt } from './forks'
 import type { Operation } from './operations'
 
 /** Everything about one operation. */
@@ -17,6 +20,7 @@ export function Detail({ operation, onClose }: { operation: Operation; onClose?:
         </h3>
         <Status status={state} />
         <span className="spread" />
+        <ForkBefore operation={operation} />
         {onClose && (
           <button type="button" className="quiet" onClick={onClose}>
             Close
@@ -56,6 +60,22 @@ export function Detail({ operation, onClose }: { operation: Operation; onClose?:
         </>
       )}
     </section>
+  )
+}
+
+/** A fork in which this operation, or iteration, happens anew. */
+function ForkBefore({ operation: { events } }: { operation: Operation }) {
+  const forkAt = useContext(ForkAt)
+  const [opens, setOpens] = useState(false)
+  const [first] = events
+  if (!forkAt || first === undefined) return null
+  return (
+    <>
+      <button type="button" onClick={() => setOpens(true)}>
+        Fork before it …
+      </button>
+      {opens && <ActionDialog action={forkAt(first)} onClose={() => setOpens(false)} />}
+    </>
   )
 }
 

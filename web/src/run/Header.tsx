@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Fragment, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { ActionDialog } from '../act/ActionDialog'
 import type { Action } from '../act/action'
 import { decide } from '../act/decide'
@@ -45,55 +45,49 @@ export function Header({ view, explained, style, operations, journal }: Props) {
         </span>
       </div>
       <dl className="facts">
-        <dt>Workflow</dt>
-        <dd>
+        <Fact name="Workflow">
           <Link to="/workflows/$workflow" params={{ workflow: summary.workflow }} search={{ version: summary.version }}>
             {summary.workflow}
           </Link>{' '}
           <span className="faint">
             {style} <span className="mono">{short(summary.version)}</span>
           </span>
-        </dd>
-        <dt>Created</dt>
-        <dd>
+        </Fact>
+        <Fact name="Created">
           <Time at={summary.created_at} />
-        </dd>
+        </Fact>
         {summary.finished_at && (
-          <>
-            <dt>Ended</dt>
-            <dd>
-              <Time at={summary.finished_at} />, after {length(Date.parse(summary.finished_at) - Date.parse(summary.created_at))}
-            </dd>
-          </>
+          <Fact name="Ended">
+            <Time at={summary.finished_at} />, after {length(Date.parse(summary.finished_at) - Date.parse(summary.created_at))}
+          </Fact>
         )}
         {summary.parent && (
-          <>
-            <dt>Parent</dt>
-            <dd>
-              <Link to="/runs/$run" params={{ run: summary.parent }}>
-                {summary.parent}
-              </Link>
-            </dd>
-          </>
+          <Fact name="Parent">
+            <Link to="/runs/$run" params={{ run: summary.parent }}>
+              {summary.parent}
+            </Link>
+          </Fact>
         )}
-        {summary.generation > 0 && (
-          <>
-            <dt>Generation</dt>
-            <dd>{summary.generation}</dd>
-          </>
-        )}
+        {summary.generation > 0 && <Fact name="Generation">{summary.generation}</Fact>}
         {Object.entries(view.attributes).map(([name, value]) => (
-          <Fragment key={name}>
-            <dt>{visible(name)}</dt>
-            <dd>
-              <bdi>{visible(String(value))}</bdi>
-            </dd>
-          </Fragment>
+          <Fact key={name} name={visible(name)}>
+            <bdi>{visible(String(value))}</bdi>
+          </Fact>
         ))}
       </dl>
       {explained && <Why explained={explained} note={summary.note ?? undefined} />}
       <Actions view={view} explained={explained} style={style} operations={operations} />
     </header>
+  )
+}
+
+/** A name and what it says stay on one line where there is room. */
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
   )
 }
 

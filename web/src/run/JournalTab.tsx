@@ -1,25 +1,24 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useMemo, useRef, useState } from 'react'
+import { useContext, useMemo, useRef, useState } from 'react'
 import { ActionDialog } from '../act/ActionDialog'
-import { fork } from '../act/runActions'
-import type { RunEvent, RunView } from '../api/types'
-import { useMay } from '../shell/scopes'
+import type { RunEvent } from '../api/types'
 import { Empty } from '../ui/Notes'
 import { Time } from '../ui/Time'
 import { Value } from '../ui/Value'
 import { download, visible } from '../ui/text'
+import { ForkAt } from './forks'
 import type { Journal } from './useJournal'
 
 /** Characters of an event that are searched: a megabyte per event would freeze the page. */
 const SEARCHED_MAX = 4_000
 
 /** The raw events. */
-export function JournalTab({ journal, view, style }: { journal: Journal; view: RunView; style?: string }) {
+export function JournalTab({ journal, run }: { journal: Journal; run: string }) {
   const frame = useRef<HTMLDivElement>(null)
   const [search, setSearch] = useState('')
   const [chosen, setChosen] = useState<number>()
   const [forks, setForks] = useState(false)
-  const may = useMay()
+  const forkAt = useContext(ForkAt)
   const texts = useRef(new WeakMap<RunEvent, string>())
   const rows = useMemo(() => {
     const wanted = search.trim().toLowerCase()
@@ -34,7 +33,7 @@ export function JournalTab({ journal, view, style }: { journal: Journal; view: R
   })
   if (journal.events.length === 0) return <Empty title="The journal is empty." />
   const event = journal.events.find(({ index }) => index === chosen)
-  const save = () => download(`${view.summary.run}.journal.json`, JSON.stringify(journal.events, null, 2))
+  const save = () => download(`${run}.journal.json`, JSON.stringify(journal.events, null, 2))
   return (
     <>
       <div className="bar">
@@ -78,7 +77,7 @@ export function JournalTab({ journal, view, style }: { journal: Journal; view: R
               {event.index} {event.kind}
             </h3>
             <span className="spread" />
-            {may('admin') && (
+            {forkAt && (
               <button type="button" onClick={() => setForks(true)}>
                 Fork behind this event …
               </button>
@@ -87,15 +86,7 @@ export function JournalTab({ journal, view, style }: { journal: Journal; view: R
           <Value value={event} label="event" />
         </section>
       )}
-      {forks && event && (
-        <ActionDialog
-          action={fork(
-            { run: view.summary, style, input: view.input, signals: [], callbacks: [], nodes: [] },
-            (event.index ?? 0) + 1,
-          )}
-          onClose={() => setForks(false)}
-        />
-      )}
+      {forks && event && forkAt && <ActionDialog action={forkAt((event.index ?? 0) + 1)} onClose={() => setForks(false)} />}
     </>
   )
 }

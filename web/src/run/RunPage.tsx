@@ -1,9 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Suspense, lazy, useMemo } from 'react'
+import { fork } from '../act/runActions'
 import { runExplain, runView, workflowText } from '../api/queries'
 import { hasEnded } from '../api/types'
 import { runRoute } from '../router'
+import { useMay } from '../shell/scopes'
 import { ErrorNote, Loading } from '../ui/Notes'
 import { type Tab, Tabs } from '../ui/Tabs'
 import { Children } from './Children'
@@ -12,6 +14,7 @@ import { JournalTab } from './JournalTab'
 import { OperationsTab } from './OperationsTab'
 import { Results } from './Results'
 import { Timeline } from './Timeline'
+import { ForkAt } from './forks'
 import { operationsOf } from './operations'
 import { useJournal } from './useJournal'
 
@@ -24,6 +27,7 @@ export function RunPage() {
   const { run } = runRoute.useParams()
   const { tab = 'timeline' } = runRoute.useSearch()
   const navigate = useNavigate({ from: '/runs/$run' })
+  const may = useMay()
   const view = useQuery(runView(run))
   const explained = useQuery(runExplain(run))
   const summary = view.data?.summary
@@ -48,6 +52,8 @@ export function RunPage() {
   }
   if (!view.data || !summary) return <Loading />
   const style = text?.version.style
+  const { input } = view.data
+  const forkAt = (events: number) => fork({ run: summary, style, input, signals: [], callbacks: [], nodes: [] }, events)
   const marks = explained.data?.operations ?? []
   const tabs: Tab[] = [
     { id: 'timeline', title: 'Timeline', body: () => <Timeline operations={operations} summary={summary} /> },
@@ -66,7 +72,7 @@ export function RunPage() {
   }
   tabs.push(
     { id: 'operations', title: style === 'code' ? 'Steps' : 'Operations', body: () => <OperationsTab operations={operations} open={marks} /> },
-    { id: 'journal', title: 'Journal', body: () => <JournalTab journal={journal} view={view.data} style={style} /> },
+    { id: 'journal', title: 'Journal', body: () => <JournalTab journal={journal} run={run} /> },
     { id: 'values', title: 'Input and output', body: () => <Results view={view.data} told={journal.told} /> },
     { id: 'children', title: 'Children', body: () => <Children run={run} parent={summary.parent ?? undefined} /> },
   )
@@ -85,12 +91,14 @@ export function RunPage() {
   return (
     <div className="run">
       <Header view={view.data} explained={explained.data} style={style} operations={operations} journal={journal} />
-      <Tabs
-        label="Parts of the run"
-        tabs={tabs}
-        chosen={tab}
-        onChoose={(next) => void navigate({ search: { tab: next }, replace: true })}
-      />
+      <ForkAt value={may('admin') ? forkAt : undefined}>
+        <Tabs
+          label="Parts of the run"
+          tabs={tabs}
+          chosen={tab}
+          onChoose={(next) => void navigate({ search: { tab: next }, replace: true })}
+        />
+      </ForkAt>
     </div>
   )
 }

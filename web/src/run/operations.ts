@@ -152,7 +152,7 @@ function say(operation: Operation, event: RunEvent, data: Data, [kind, says]: (t
 
 /** What is in an event's data rather than in its payload. */
 function outputOf(event: RunEvent, data: Data): unknown {
-  if (event.kind === 'APPROVAL_RESOLVED') return { approved: data.approved, by: data.by, feedback: data.feedback }
+  if (event.kind === 'APPROVAL_RESOLVED') return { approved: data.approved === true, by: data.by, feedback: data.feedback }
   return data.value
 }
 

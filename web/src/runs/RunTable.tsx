@@ -13,12 +13,14 @@ interface Props {
   onSelect: (selected: ReadonlySet<string>) => void
   /** The last row came into sight. */
   onEnd: () => void
+  /** These rows are drawn. */
+  onSight: (first: number, last: number) => void
 }
 
 const COLUMNS = ['Select', 'Run', 'Status', 'Workflow', 'Version', 'Events', 'Created', 'Ended']
 
 /** Only the rows in sight are in the page, so that a hundred thousand are as fast as ten. */
-export function RunTable({ rows, selected, onSelect, onEnd }: Props) {
+export function RunTable({ rows, selected, onSelect, onEnd, onSight }: Props) {
   const body = useRef<HTMLDivElement>(null)
   const [offset, setOffset] = useState(0)
   const [active, setActive] = useState(0)
@@ -35,7 +37,8 @@ export function RunTable({ rows, selected, onSelect, onEnd }: Props) {
   })
   useEffect(() => virtual.measure(), [rowHeight, virtual])
   const items = virtual.getVirtualItems()
-  const last = items.at(-1)?.index ?? 0
+  const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0]
+  useEffect(() => onSight(first, last), [first, last, onSight])
   useEffect(() => {
     if (rows.length > 0 && last >= rows.length - 20) onEnd()
   }, [last, rows.length, onEnd])

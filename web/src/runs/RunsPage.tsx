@@ -18,7 +18,7 @@ import { useRows } from './rows'
 export function RunsPage() {
   const filter = runsRoute.useSearch()
   const navigate = useNavigate({ from: '/runs' })
-  const { head, rows, hasMore, loadMore, isLoadingMore } = useRows(filter)
+  const { head, rows, hasMore, loadMore, look } = useRows(filter)
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [starts, setStarts] = useState(false)
   const [actsOnAll, setActsOnAll] = useState(false)
@@ -60,7 +60,8 @@ export function RunsPage() {
           rows={rows}
           selected={selected}
           onSelect={setSelected}
-          onEnd={() => hasMore && !isLoadingMore && void loadMore()}
+          onEnd={loadMore}
+          onSight={look}
         />
       )}
       {actsOnAll && <BulkFilter filter={filter} onClose={() => setActsOnAll(false)} />}

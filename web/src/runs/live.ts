@@ -3,12 +3,16 @@ import { ApiError } from '../api/client'
 import { RUNS_PAGE, type RunFilter } from '../api/queries'
 import { AGAIN_MS, pause, untilHidden, watchRuns, whenVisible } from '../api/stream'
 import type { RunSummary, RunsChange } from '../api/types'
+import { kept } from './pages'
 
-/** The first page of a list as it is now. */
+/** A part of a list as it is now. */
 export interface LiveRuns {
   runs: RunSummary[]
+  /** Where it ends, if there are more. */
   next?: string
   counts: Record<string, number>
+  /** What it is of: a question as it was asked. */
+  of?: string
   /** Whether anything came so far for this filter. */
   isHere: boolean
   error?: unknown
@@ -16,7 +20,7 @@ export interface LiveRuns {
 
 const NOTHING: LiveRuns = { runs: [], counts: {}, isHere: false }
 
-/** Follows a list: the server says what is new, and nothing while nothing is. */
+/** Follows the head of a list: the server says what is new, and nothing while nothing is. */
 export function useLiveRuns(filter: RunFilter): LiveRuns {
   const [live, setLive] = useState(NOTHING)
   const query = queryOf(filter)
@@ -24,16 +28,21 @@ export function useLiveRuns(filter: RunFilter): LiveRuns {
     const stop = new AbortController()
     // What was there stays in sight until the new list comes.
     setLive((before) => ({ ...before, isHere: false, error: undefined }))
-    void follow(query, stop.signal, setLive)
+    const onList = (next: LiveRuns) => setLive((before) => ({ ...next, runs: kept(before.runs, next.runs) }))
+    void follow(query, stop.signal, onList, (error) => setLive((before) => ({ ...before, error })))
     return () => stop.abort()
   }, [query])
   return live
 }
 
-const queryOf = (filter: RunFilter) =>
-  new URLSearchParams([...Object.entries(filter).filter(([, value]) => value), ['limit', String(RUNS_PAGE)]]).toString()
+/** A question about the runs of a filter: as many as this, from a place on or from the newest. */
+export function queryOf(filter: RunFilter, limit = RUNS_PAGE, cursor?: string): string {
+  const asked = Object.entries({ ...filter, limit: String(limit), cursor }).filter((pair): pair is [string, string] => Boolean(pair[1]))
+  return new URLSearchParams(asked).toString()
+}
 
-async function follow(query: string, signal: AbortSignal, show: (change: (before: LiveRuns) => LiveRuns) => void) {
+/** Tells how a list is, again and again, until it is no longer wanted or the server refuses. */
+export async function follow(query: string, signal: AbortSignal, onList: (list: LiveRuns) => void, onError: (error: unknown) => void) {
   while (!signal.aborted) {
     await whenVisible(signal)
     const watched = untilHidden(signal)
@@ -42,20 +51,16 @@ async function follow(query: string, signal: AbortSignal, show: (change: (before
     let error: unknown
     try {
       await watchRuns(query, watched, (change) => {
-        const next = apply(known, change)
-        known = next
-        if (!signal.aborted) show((before) => ({ ...next, runs: kept(before.runs, next.runs) }))
+        known = apply(query, known, change)
+        if (!signal.aborted) onList(known)
       })
     } catch (refused) {
       error = refused
     }
     if (signal.aborted) return
     if (watched.aborted) continue
-    if (error instanceof ApiError && error.status !== 429) {
-      show((before) => ({ ...before, error }))
-      return
-    }
-    show((before) => ({ ...before, error: LOST }))
+    if (error instanceof ApiError && error.status !== 429) return onError(error)
+    onError(LOST)
     await pause(AGAIN_MS)
   }
 }
@@ -67,7 +72,7 @@ const LOST = new ApiError(0, {
 })
 
 /** What a list is after a change. */
-export function apply(before: LiveRuns | undefined, change: RunsChange): LiveRuns {
+function apply(of: string, before: LiveRuns | undefined, change: RunsChange): LiveRuns {
   const runs = new Map(before?.runs.map((run) => [run.run, run]))
   for (const run of change.runs) runs.set(run.run, run)
   const order = change.order ?? before?.runs.map(({ run }) => run) ?? []
@@ -75,15 +80,7 @@ export function apply(before: LiveRuns | undefined, change: RunsChange): LiveRun
     runs: order.flatMap((run) => runs.get(run) ?? []),
     next: change.order ? (change.next ?? undefined) : before?.next,
     counts: change.counts ?? before?.counts ?? {},
+    of,
     isHere: true,
   }
-}
-
-/** Rows that say the same stay the same objects, and are not drawn again. */
-function kept(before: RunSummary[], after: RunSummary[]): RunSummary[] {
-  const known = new Map(before.map((run) => [run.run, run]))
-  return after.map((run) => {
-    const old = known.get(run.run)
-    return old && old !== run && JSON.stringify(old) === JSON.stringify(run) ? old : run
-  })
 }

@@ -4,7 +4,7 @@ import { answered, api } from '../api/client'
 import { sessionHasBegun } from '../api/session'
 import { ErrorNote } from '../ui/Notes'
 
-/** Asks for a token, once: from then on the browser has a cookie that says the same. */
+/** Asks for a token, once: from then on the browser has a cookie that proves it. */
 export function Login() {
   const [shown, setShown] = useState('')
   const [error, setError] = useState<unknown>()
@@ -42,7 +42,7 @@ export function Login() {
         </button>
       </form>
       <p className="faint">
-        The browser keeps it, out of reach of any script, until you log out or the token expires. Whoever runs the server puts tokens into <code>outlast.toml</code>, under{' '}
+        It is kept nowhere. The browser has a cookie instead, out of reach of any script, for a week, until you log out or the token expires. Whoever runs the server puts tokens into <code>outlast.toml</code>, under{' '}
         <code>[[tokens]]</code>.
       </p>
     </main>

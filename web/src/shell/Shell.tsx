@@ -6,6 +6,7 @@ import { approvals, whoami } from '../api/queries'
 import { sessionIsOver, useNeedsSession } from '../api/session'
 import { type Theme, applyTheme, theme } from '../theme/theme'
 import { Empty, ErrorNote } from '../ui/Notes'
+import { bringIntoSight } from '../ui/narrow'
 import { Login } from './Login'
 
 const PAGES = [
@@ -104,6 +105,7 @@ function usePageTitle() {
     const [, first = '', second] = path.split('/')
     const name = second ? decodeURIComponent(second) : first
     document.title = name ? `${name} · Outlast` : 'Outlast'
+    bringIntoSight(document.querySelector('.top nav [aria-current="page"]'))
   }, [path])
 }
 

@@ -1,4 +1,5 @@
-import { type KeyboardEvent, type ReactNode, useId } from 'react'
+import { type KeyboardEvent, type ReactNode, useEffect, useId } from 'react'
+import { bringIntoSight } from './narrow'
 
 export interface Tab {
   id: string
@@ -17,6 +18,7 @@ interface Props {
 export function Tabs({ label, tabs, chosen, onChoose }: Props) {
   const base = useId()
   const current = tabs.find((tab) => tab.id === chosen) ?? tabs[0]
+  useEffect(() => bringIntoSight(document.getElementById(`${base}-${current?.id}`)), [base, current?.id])
   const move = (event: KeyboardEvent<HTMLDivElement>) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
     if (step === undefined || !current) return

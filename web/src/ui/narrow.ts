@@ -11,3 +11,10 @@ export const useNarrow = () =>
     },
     () => query.matches,
   )
+
+/** Moves a bar that is wider than the screen so far that this is in sight; nothing else moves. */
+export function bringIntoSight(element: Element | null) {
+  const bar = element?.parentElement
+  if (!(element instanceof HTMLElement) || !bar || bar.scrollWidth <= bar.clientWidth) return
+  bar.scrollLeft = element.offsetLeft - bar.offsetLeft - (bar.clientWidth - element.offsetWidth) / 2
+}

@@ -1,0 +1,76 @@
+// A list that is longer than what the server tells of at once.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { begin, until } from './harness.mjs'
+
+const RUNS = 350
+
+let site
+before(async () => {
+  site = await begin()
+  for (let index = 0; index < RUNS; index += 1) await site.start('order', name(index), {})
+  await site.stands(name(RUNS - 1), 'waiting')
+})
+after(() => site.end())
+
+const name = (index) => `deep-${String(index).padStart(3, '0')}`
+const row = (page, run) => page.getByRole('row').filter({ has: page.getByRole('link', { name: run, exact: true }) })
+
+/** Scrolls until a run is in sight: rows are loaded as somebody comes to them. */
+async function scrollTo(page, run) {
+  await until(async () => {
+    await page.mouse.wheel(0, 1_500)
+    await page.waitForFunction(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true)))))
+    assert((await row(page, run).count()) > 0)
+  }, 30_000)
+  await row(page, run).scrollIntoViewIfNeeded()
+}
+
+/** Every run of the list, by scrolling through it from the top. */
+async function walked(page, count) {
+  await page.evaluate(() => window.scrollTo(0, 0))
+  await row(page, name(count - 1)).waitFor()
+  const seen = new Map()
+  await until(async () => {
+    for (const [place, run] of await page.locator('[data-row]').evaluateAll((rows) => rows.map((one) => [Number(one.dataset.row), one.querySelector('a').textContent]))) seen.set(place, run)
+    if (seen.size < count) await page.mouse.wheel(0, 600)
+    assert.equal(seen.size, count)
+  }, 60_000)
+  return [...seen].sort(([a], [b]) => a - b).map(([, run]) => run)
+}
+
+test('a row far down changes before your eyes, and so does one that was scrolled past', async () => {
+  const page = await site.open('/runs')
+  await scrollTo(page, name(60))
+  await row(page, name(60)).filter({ hasText: 'waiting' }).waitFor()
+  await site.ask('POST', `/api/v1/runs/${name(60)}/cancel`, {})
+  await row(page, name(60)).filter({ hasText: 'cancelled' }).waitFor({ timeout: 5_000 })
+  // This one is on a page that was loaded, and is out of sight.
+  await site.ask('POST', `/api/v1/runs/${name(200)}/cancel`, {})
+  await site.stands(name(200), 'cancelled')
+  await until(async () => {
+    await page.mouse.wheel(0, -400)
+    assert((await row(page, name(200)).count()) > 0)
+  })
+  await row(page, name(200)).filter({ hasText: 'cancelled' }).waitFor({ timeout: 5_000 })
+  await page.context().close()
+})
+
+test('a run that no longer fits leaves a filtered list, wherever it is', async () => {
+  const page = await site.open('/runs?status=waiting')
+  await scrollTo(page, name(40))
+  await site.ask('POST', `/api/v1/runs/${name(40)}/cancel`, {})
+  await until(async () => assert.equal(await row(page, name(40)).count(), 0), 5_000)
+  assert((await row(page, name(41)).count()) > 0)
+  await page.context().close()
+})
+
+test('whatever is started meanwhile, every run is in the list once, in order', async () => {
+  const page = await site.open('/runs?prefix=deep-')
+  await scrollTo(page, name(100))
+  // More than the head of the list has.
+  for (let index = RUNS; index < RUNS + 130; index += 1) await site.start('order', name(index), {})
+  const expected = Array.from({ length: RUNS + 130 }, (_, index) => name(RUNS + 129 - index))
+  assert.deepEqual(await walked(page, expected.length), expected)
+  await page.context().close()
+})
