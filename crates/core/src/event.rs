@@ -150,6 +150,8 @@ events! {
         meta queue: QueueName,
         /// The run does not wait for it: it is settled by this.
         meta detached: bool = false,
+        /// How attempts at it are made, in its driver's words, where that is not as usual.
+        meta plan: Option<String> = None,
         /// What the handler gets.
         payload args: Bytes,
     }

@@ -37,7 +37,7 @@ pub(crate) use handler::{Handlers, Refused};
 use held::Held;
 pub(crate) use judge::{Begun, Judge, begin};
 pub use offered::OfferedAttempt;
-pub(crate) use policy::{TaskPolicy, idempotency_key, part, task_id};
+pub(crate) use policy::{TaskPlan, TaskPolicy, idempotency_key, part, task_id};
 pub(crate) use registry::{About, Seen};
 pub(crate) use ticket::Ticket;
 
@@ -342,7 +342,6 @@ impl Worker {
             // Tasks that nobody wants any more are left out of an answer, and may have hidden others.
             desk.poll = desk.poll.min(self.after(self.poll));
         }
-        desk.hungry = more && desk.held.len() + tasks.len() < self.tasks_max;
         // What is over before it began is not what was noted.
         desk.awaits = None;
         for task in tasks {
@@ -373,6 +372,8 @@ impl Worker {
             desk.held.add(task, context);
             self.time.host().spawn(Box::pin(attempt.run(Arc::clone(handler))));
         }
+        // What was over before it began takes no room.
+        desk.hungry = more && desk.held.len() < self.tasks_max;
     }
 
     /// Works with other handlers from now on, if there are any. Only when the last claim was answered: one that is made again

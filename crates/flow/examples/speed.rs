@@ -53,7 +53,7 @@ fn play(flow: &Flow, input: &Bytes, at: &[u64]) -> (Vec<Event>, Vec<(usize, Snap
                     log: None,
                     result: Bytes::from("null"),
                 });
-                journal.push(Event::TaskScheduled { key, task, name, queue, detached: false, args });
+                journal.push(Event::TaskScheduled { key, task, name, queue, detached: false, plan: None, args });
                 if held.is_empty() && at.contains(&done) && snapshots.iter().all(|(seen, _)| *seen != done as usize) {
                     snapshots.extend(program.snapshot().map(|snapshot| (done as usize, snapshot)));
                 }

@@ -234,6 +234,7 @@ fn a_result_of_another_task_is_refused() {
         name: "pack".try_into().unwrap(),
         queue: "default".try_into().unwrap(),
         detached: false,
+        plan: None,
         args: null(),
     };
     let done = |id| Event::TaskFinished { key: key("a"), task: task(id), result: null(), log: None };

@@ -109,7 +109,8 @@ pub(crate) fn event(kind: Kind, parts: Parts) -> Event {
         Kind::StepFailed => Event::StepFailed { key, error, attempts: number },
         Kind::StepRetryScheduled => Event::StepRetryScheduled { key, attempt: number, next_at: at, error },
         Kind::TaskScheduled => {
-            Event::TaskScheduled { key, task, name: parts.task_name, queue: parts.queue, detached: false, args: bytes }
+            let (name, queue) = (parts.task_name, parts.queue);
+            Event::TaskScheduled { key, task, name, queue, detached: false, plan: note, args: bytes }
         }
         Kind::TaskFinished => Event::TaskFinished { key, task, log: note, result: bytes },
         Kind::TaskFailed => Event::TaskFailed { key, task, error },

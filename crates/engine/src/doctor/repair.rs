@@ -15,6 +15,7 @@ use super::Ailment;
 use super::examine::Facts;
 use crate::drive::{approval_meta, report_of};
 use crate::engine::Engine;
+use crate::worker::TaskPlan;
 
 /// What became of one repair: none if there was nothing to do.
 pub(super) type Treated = Option<Result<(), String>>;
@@ -158,18 +159,21 @@ impl Surgery<'_> {
         Some(timer(key, TimerKind::Heartbeat, due))
     }
 
-    /// The task as it was scheduled. How often it may be tried is not in the journal: as often as any.
+    /// The task as it was scheduled. Attempts that were made at it are not in the journal: it has all of them once more.
     fn task(&self, key: &Key) -> Option<NewTask> {
-        let Some(Event::TaskScheduled { task, name, queue, args, .. }) = self.facts.start_of(key) else { return None };
+        let Some(Event::TaskScheduled { task, name, queue, plan, args, .. }) = self.facts.start_of(key) else {
+            return None;
+        };
+        let plan = TaskPlan::of(plan.as_deref());
         Some(NewTask {
             id: task.clone(),
             key: Some(key.clone()),
             name: name.clone(),
             queue: queue.clone(),
-            priority: 0,
+            priority: plan.priority,
             args: args.clone(),
-            available_at: None,
-            meta: None,
+            available_at: plan.available_at,
+            meta: Some(plan.policy.encode()),
         })
     }
 

@@ -12,6 +12,8 @@ use outlast_core::record::Record;
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) events: Vec<Record>,
+    /// What the events carry.
+    pub(super) bytes: usize,
     pub(super) timers: Vec<NewTimer>,
     pub(super) timers_cancelled: Vec<TimerRef>,
     pub(super) waits: Vec<NewWait>,

@@ -128,12 +128,16 @@ impl Inbox {
 }
 
 impl Run {
+    /// Does what an operator asked of the run: stop, pause, go on; whether there was something. It does not wait until the program
+    /// wants nothing more: by then the run may be over.
+    pub(super) fn take_control(&mut self) -> Result<bool, Stop> {
+        let Some(item) = self.inbox.controls.pop_front() else { return Ok(false) };
+        self.control(item)?;
+        Ok(true)
+    }
+
     /// Takes the next item that can be taken; whether there was one.
     pub(super) fn take_from_inbox(&mut self) -> Result<bool, Stop> {
-        if let Some(item) = self.inbox.controls.pop_front() {
-            self.control(item)?;
-            return Ok(true);
-        }
         if self.is_stopping() {
             return if self.finishes_tasks() { self.take_task() } else { Ok(false) };
         }

@@ -17,6 +17,7 @@ impl Run {
         let record = event.encode(self.moment.now);
         self.journal.append(self.journal.next(), event)?;
         self.snapshots.recorded(&record);
+        self.draft.bytes += record.payload_bytes();
         self.draft.events.push(record);
         Ok(())
     }

@@ -40,6 +40,11 @@ use snapshot::Snapshots;
 pub(crate) use snapshot::unseal;
 use withdraw::withdraw_marks;
 
+/// The part of a commit's limit after which it is full. What ends a run, or a scope, may still come to it.
+const FULL_SHARE: usize = 4;
+/// The bytes of payloads after which it is full.
+const FULL_BYTES: usize = 16 * 1024 * 1024;
+
 /// Who a run is.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
@@ -208,8 +213,11 @@ impl Run {
                 // Once per call: a body may have come further.
                 poll = false;
                 self.resume(Fed::Poll)?;
-            } else if self.intervene()? || self.take_owed()? {
-                // Whoever gave it was told that it counts.
+            } else if self.is_full() {
+                // The rest goes with the next commit.
+                return Ok(());
+            } else if self.intervene()? || self.take_owed()? || self.take_control()? {
+                // Whoever gave it was told that it counts: it comes before whatever the program wants next.
             } else if let Some(requested) = self.next_request() {
                 self.perform(requested)?;
             } else if self.start_wanted()? {
@@ -221,6 +229,13 @@ impl Run {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether the next commit has as much as one should: what a program wants at once may be more than a store takes, and
+    /// whoever asks for a pause meanwhile is not to wait for all of it.
+    fn is_full(&self) -> bool {
+        self.draft.events.len() >= (self.settings.limits.commit_events / FULL_SHARE).max(1)
+            || self.draft.bytes >= FULL_BYTES
     }
 
     fn resume(&mut self, fed: Fed) -> Result<(), Stop> {
@@ -527,7 +542,7 @@ impl Run {
             commit_in_flight,
             flush_waiting: self.reading && !planted!("turn-ends-while-reading"),
             body_executing,
-            runnable: false,
+            runnable: self.is_full(),
             operations: &self.table.views(),
         })
     }

@@ -7,7 +7,7 @@ use outlast_core::failure::{Failure, code};
 use outlast_core::operation::Operation;
 
 use super::run::{Run, Stop};
-use crate::worker::{TaskPolicy, task_id};
+use crate::worker::{TaskPlan, TaskPolicy, task_id};
 
 impl Run {
     pub(super) fn schedule_task(&mut self, schedule: Operation) -> Result<(), Stop> {
@@ -21,12 +21,15 @@ impl Run {
         let too_large =
             fits.err().map(|error| Failure::new(code::LIMIT_EXCEEDED, format!("{key}: {error}")).permanent());
         let refused = too_large.or_else(|| self.refusal(&key));
+        let policy = TaskPolicy::new(retry, timeout, heartbeat);
+        let plan = TaskPlan { policy, priority, available_at: begin.map(|due| due.deadline(self.moment.now)) };
         self.append(Event::TaskScheduled {
             key: key.clone(),
             task: id.clone(),
             name: name.clone(),
             queue: queue.clone(),
             detached: detached && refused.is_none(),
+            plan: plan.recorded(),
             args: if refused.is_none() { args.clone() } else { Bytes::from_static(b"null") },
         })?;
         self.went_idle(&key);
@@ -36,7 +39,6 @@ impl Run {
             }
             return self.append(Event::OperationRefused { key, error });
         }
-        let policy = TaskPolicy::new(retry, timeout, heartbeat);
         self.draft.tasks.push(NewTask {
             id,
             key: (!detached).then_some(key),
@@ -44,7 +46,7 @@ impl Run {
             queue,
             priority,
             args,
-            available_at: begin.map(|due| due.deadline(self.moment.now)),
+            available_at: plan.available_at,
             meta: Some(policy.encode()),
         });
         Ok(())

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use outlast_core::failure::{Failure, code};
 use outlast_core::id::{Generation, Key, Namespace, RunId, TaskId};
 use outlast_core::retry::Retry;
-use outlast_core::time::millis;
+use outlast_core::time::{Timestamp, millis};
 use outlast_store::{ClaimedTask, Lapse};
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,28 @@ impl TaskPolicy {
             task.id
         );
         encode_failure(&Failure::new(code::WORKER_LOST, message).permanent())
+    }
+}
+
+/// What is not as usual about a task. Recorded with it, so that a queue that lost the task can be given it once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct TaskPlan {
+    #[serde(flatten)]
+    pub(crate) policy: TaskPolicy,
+    pub(crate) priority: i16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) available_at: Option<Timestamp>,
+}
+
+impl TaskPlan {
+    /// Nothing for the plan that most tasks have.
+    pub(crate) fn recorded(&self) -> Option<String> {
+        if *self == TaskPlan::default() { None } else { serde_json::to_string(self).ok() }
+    }
+
+    pub(crate) fn of(recorded: Option<&str>) -> TaskPlan {
+        recorded.and_then(|plan| serde_json::from_str(plan).ok()).unwrap_or_default()
     }
 }
 

@@ -129,6 +129,33 @@ fn doctor_writes_missing_timers_waits_and_tasks_again_from_the_journal() {
     });
 }
 
+/// A task that is queued again is what it was: also how often it may be tried, how soon, and how long.
+#[test]
+fn doctor_queues_a_task_again_with_the_plan_it_had() {
+    async fn once(ctx: Ctx, (): ()) -> outlast::Result<String> {
+        let task = ctx.task::<String>("pack", &"socks").retry(Retry::never()).priority(7);
+        task.timeout(seconds(9)).heartbeat(seconds(3)).delay(seconds(60)).await
+    }
+    Place::each("doctor_plan", |place| {
+        let place = place.unexamined();
+        place.world.block_on(async {
+            let engine = place.engine().workflow("once", once).start().await.unwrap();
+            engine.start("once", &()).id("a").await.unwrap();
+            place.world.sleep(seconds(1)).await;
+            let plan = async || {
+                let task = engine.task("a/0/__task-pack-0").await.unwrap();
+                (task.view.priority, task.view.available_at, task.meta)
+            };
+            let before = plan().await;
+            assert_eq!(before.0, 7);
+            place.write("DELETE FROM task");
+            repair(&engine).await;
+            assert_eq!(plan().await, before);
+            engine.shutdown().await;
+        });
+    });
+}
+
 /// Answers everything; it takes as long as it would have.
 async fn finish(place: &Place, engine: &Engine) {
     let run = engine.run("a").unwrap();

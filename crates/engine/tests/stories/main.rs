@@ -26,6 +26,7 @@ mod limits;
 mod metrics;
 mod misfits;
 mod pauses;
+mod portions;
 mod processes;
 mod protocol;
 mod refused;

@@ -257,7 +257,7 @@ impl Stage {
             Operation::Mark { event } => self.append(*event),
             Operation::ScheduleTask { key, name, queue, args, detached, .. } => {
                 let task = task_id(&key);
-                self.append(Event::TaskScheduled { key, task, name, queue, detached, args });
+                self.append(Event::TaskScheduled { key, task, name, queue, detached, plan: None, args });
             }
             Operation::StartTimer { key, due } => {
                 let deadline = due.deadline(Timestamp::from_millis(self.now));

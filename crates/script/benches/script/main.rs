@@ -4,8 +4,8 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_core::Bytes;
 use outlast_core::event::Event;
@@ -14,6 +14,7 @@ use outlast_core::operation::{Operations, Provided};
 use outlast_core::program::{Input, Program, Progress};
 use outlast_core::time::Timestamp;
 use outlast_script::{Limits, RunInfo, Script, ScriptProgram};
+use rustix::time::{ClockId, clock_gettime};
 
 fn info() -> RunInfo {
     RunInfo { run_id: "r".to_owned(), workflow: "w".to_owned(), tokens: Arc::new(|key: &Key| key.to_string()) }
@@ -29,13 +30,10 @@ fn start(script: &Script, limits: Limits) -> (ScriptProgram, Operations, Progres
     (program, ops, progress)
 }
 
-/// The time this thread has had a processor: others on the machine do not count. Where that is not known, the time.
+/// The time this thread has had a processor: others on the machine do not count.
 fn now() -> Duration {
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
-    let elapsed = BEGUN.get_or_init(Instant::now).elapsed();
-    let known = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = known.and_then(|text| text.split_whitespace().next()?.parse().ok());
-    nanos.map_or(elapsed, Duration::from_nanos)
+    let told = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(told.tv_sec as u64, told.tv_nsec as u32)
 }
 
 /// The best of several runs.

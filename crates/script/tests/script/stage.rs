@@ -206,7 +206,10 @@ impl Stage {
                 let task = TaskId::new(format!("task-{}", self.order)).unwrap();
                 if detached {
                     let queue = outlast_core::id::QueueName::new("default").unwrap();
-                    self.schedule(self.now, Event::TaskScheduled { key, task, name, queue, detached, args });
+                    self.schedule(
+                        self.now,
+                        Event::TaskScheduled { key, task, name, queue, detached, plan: None, args },
+                    );
                     return;
                 }
                 let given: Json = serde_json::from_slice(&args).unwrap();

@@ -53,7 +53,8 @@ fn refused(trouble: Trouble, question: &SqlQuestion) -> StoreError {
             unanswered(format!("it took longer than {:?}", question.time))
         }
         (Some(code), Some(said)) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-            let hidden = "nobody may read the table `secret` and the column `token` of `wait`; name the other columns";
+            let hidden =
+                "nobody may read views, the table `secret`, and the column `token` of `wait`; name the other columns";
             unanswered(format!("{}: {hidden}", said.message()))
         }
         (_, Some(said)) => unanswered(said.message()),

@@ -266,7 +266,7 @@ fn task(turn: &mut Turn<'_>, key: Key, manner: &'static str) -> Option<What> {
             available_at: None,
             meta: None,
         });
-        turn.say(Event::TaskScheduled { key, task: id, name, queue, detached: false, args });
+        turn.say(Event::TaskScheduled { key, task: id, name, queue, detached: false, plan: None, args });
         return suspend();
     }
     let Some(item) = answer(turn, &key, InboxKind::TaskFinished) else { return suspend() };

@@ -1,17 +1,16 @@
 //! Questions in SQL: nobody learns by them what makes tokens, they hold nothing that others need, and they need no superuser.
 
-use std::time::Duration;
-
 use outlast_store::{PostgresStore, SqlAnswer, SqlQuestion, Store, StoreError};
 use tokio_postgres::Client;
 
-use super::scene::{Database, PATIENCE, Schema, client, create_owned, register, url};
+use super::scene::{Database, PATIENCE, Schema, client, create_owned, register, url as url_of_server};
 
 /// What a callback is answered by.
 const TOKEN: &str = "token-of-a-callback";
 
 async fn ask(store: &PostgresStore, text: &str) -> Result<SqlAnswer, StoreError> {
-    let question = SqlQuestion { text: text.to_owned(), time: Duration::from_secs(5), rows: 1_000, bytes: 1024 * 1024 };
+    // Longer than anything here takes: some wait for each other.
+    let question = SqlQuestion { text: text.to_owned(), time: PATIENCE, rows: 1_000, bytes: 1024 * 1024 };
     tokio::time::timeout(PATIENCE, store.sql(question)).await.expect("a question is answered")
 }
 
@@ -141,14 +140,17 @@ async fn a_question_waits_for_nobody_who_holds_the_secret_and_leaves_it_as_it_wa
     let schema = Schema::new();
     let store = schema.connect().await;
     let raw = furnish(&schema, &store).await;
+    let row = async |raw: &Client| -> String {
+        raw.query_one("SELECT concat_ws(' ', xmin, ctid) FROM secret", &[]).await.unwrap().get(0)
+    };
+    let before = row(&raw).await;
     ask(&store, "SELECT 1 AS x").await.unwrap();
     raw.batch_execute("BEGIN; SELECT * FROM secret FOR UPDATE; LOCK TABLE secret IN ACCESS EXCLUSIVE MODE")
         .await
         .unwrap();
     assert_eq!(one(&store, "SELECT id FROM run").await, "kept");
     raw.batch_execute("ROLLBACK; SELECT lo_unlink(4711)").await.unwrap();
-    let touched = "SELECT n_tup_upd + n_tup_del FROM pg_stat_user_tables WHERE relid = 'secret'::regclass";
-    assert_eq!(raw.query_one(touched, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(row(&raw).await, before, "the row is the one it was");
     schema.end().await;
 }
 
@@ -202,21 +204,55 @@ async fn a_function_that_would_ask_as_somebody_else_is_replaced() {
         "ALTER FUNCTION sql_answer_1 OWNER TO CURRENT_USER",
         "ALTER FUNCTION sql_answer_1 SECURITY INVOKER",
         "DROP FUNCTION sql_answer_1",
+        // As an older program would have left it.
+        "DO $$ BEGIN EXECUTE replace(pg_get_functiondef('sql_answer_1'::regproc), 'bytes_max THEN', 'bytes_max AND true THEN'); END $$",
     ] {
         raw.batch_execute(other).await.unwrap();
         assert_eq!(one(&store, who).await, reader, "{other}");
     }
-    // And a role that was given the secret asks nothing.
-    raw.batch_execute(&format!("GRANT SELECT ON secret TO {reader}")).await.unwrap();
-    let refused = ask(&store, who).await.unwrap_err().to_string();
-    assert!(refused.contains("cannot read the secret"), "{refused}");
+    // And a role that was given what nobody may know asks nothing, until it is taken away as it is told.
+    for given in ["SELECT ON secret", "SELECT (token) ON wait", "SELECT ON wait"] {
+        raw.batch_execute(&format!("GRANT {given} TO {reader}")).await.unwrap();
+        let refused = ask(&store, who).await.unwrap_err().to_string();
+        assert!(refused.contains("cannot read the secret"), "{refused}");
+        raw.batch_execute(help(&refused)).await.unwrap();
+        assert_eq!(one(&store, who).await, reader, "{given}");
+        assert!(ask(&store, "SELECT token FROM wait").await.is_err(), "{given}");
+    }
+    schema.end().await;
+}
+
+/// What an administrator is asked to say.
+fn help(refused: &str) -> &str {
+    refused.split_once("say: ").unwrap_or_else(|| panic!("{refused}")).1
+}
+
+/// Authors have tables beside Outlast's, also such as come later. What belongs to others is not shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_come_later_can_be_read_and_those_of_others_cannot() {
+    let schema = Schema::new();
+    let store = schema.connect().await;
+    assert_eq!(one(&store, "SELECT 'asked' AS x").await, "asked");
+    let raw = schema.raw().await;
+    let other = schema.name.replace("story", "other");
+    let made = format!(
+        "CREATE TABLE account (name text); INSERT INTO account VALUES ('ann'); CREATE VIEW v AS SELECT * FROM secret; \
+         CREATE TABLE theirs AS SELECT 'bob' AS name; CREATE ROLE {other}; ALTER TABLE theirs OWNER TO {other}"
+    );
+    raw.batch_execute(&made).await.unwrap();
+    assert_eq!(one(&store, "SELECT name FROM account").await, "ann");
+    for hidden in ["SELECT * FROM theirs", "SELECT * FROM v"] {
+        let refused = ask(&store, hidden).await.unwrap_err().to_string();
+        assert!(refused.contains("permission denied"), "{hidden}: {refused}");
+    }
+    raw.batch_execute(&format!("DROP TABLE theirs; DROP ROLE {other}")).await.unwrap();
     schema.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_may_create_no_roles_is_told_what_an_administrator_can_do() {
     let database = Database::create().await;
-    let (admin, user) = (client(&url()).await, database.name.clone());
+    let (admin, user) = (client(&url_of_server()).await, database.name.clone());
     let login = format!("CREATE ROLE {user} LOGIN; GRANT CREATE ON DATABASE {user} TO {user}");
     admin.batch_execute(&login).await.unwrap();
     let (scheme, rest) = database.url.split_once("://").unwrap();
@@ -224,11 +260,40 @@ async fn a_user_who_may_create_no_roles_is_told_what_an_administrator_can_do() {
     let store = Schema::at(&format!("{scheme}://{user}@{host}")).connect().await;
 
     let refused = ask(&store, "SELECT 1 AS x").await.unwrap_err().to_string();
-    let (_, help) = refused.split_once("CREATE ROLE").unwrap_or_else(|| panic!("{refused}"));
-    admin.batch_execute(&format!("CREATE ROLE{help}")).await.unwrap();
+    admin.batch_execute(help(&refused)).await.unwrap();
     assert!(one(&store, "SELECT current_user::text AS who").await.starts_with("outlast_sql_"));
     let refused = ask(&store, "SELECT * FROM secret").await.unwrap_err().to_string();
     assert!(refused.contains("permission denied"), "{refused}");
     drop(store);
     database.end().await;
+    admin.batch_execute(&format!("DROP ROLE {user}")).await.unwrap();
+}
+
+/// The schema is somebody else's, and so are the tables: the server's user may only work with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_owns_nothing_is_told_what_an_administrator_can_do() {
+    let database = Database::create().await;
+    let (admin, user) = (client(&database.url).await, database.name.clone());
+    let schema = Schema::at(&database.url);
+    drop(schema.connect().await);
+    let given = format!(
+        "CREATE ROLE {user} LOGIN; GRANT USAGE, CREATE ON SCHEMA {0} TO {user}; \
+         GRANT ALL ON ALL TABLES IN SCHEMA {0} TO {user}; GRANT ALL ON ALL SEQUENCES IN SCHEMA {0} TO {user}",
+        schema.name
+    );
+    admin.batch_execute(&given).await.unwrap();
+    let (scheme, rest) = schema.url.split_once("://").unwrap();
+    let (_, host) = rest.split_once('@').unwrap();
+    let url = format!("{scheme}://{user}@{host}");
+    let store = PostgresStore::connect(&url, schema.options()).await.unwrap();
+
+    let refused = ask(&store, "SELECT 1 AS x").await.unwrap_err().to_string();
+    admin.batch_execute(help(&refused)).await.unwrap();
+    let who = one(&store, "SELECT current_user::text AS who FROM (SELECT count(*) FROM run) r").await;
+    assert!(who.starts_with("outlast_sql_"), "{who}");
+    let refused = ask(&store, "SELECT * FROM secret").await.unwrap_err().to_string();
+    assert!(refused.contains("permission denied"), "{refused}");
+    drop((store, admin));
+    database.end().await;
+    client(&url_of_server()).await.batch_execute(&format!("DROP ROLE {user}")).await.unwrap();
 }

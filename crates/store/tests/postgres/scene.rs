@@ -83,8 +83,15 @@ impl Schema {
     }
 
     pub(crate) async fn end(self) {
-        let sql = format!("DROP SCHEMA {} CASCADE", self.name);
-        client(&url_without_name(&self.url)).await.batch_execute(&sql).await.unwrap();
+        let client = client(&url_without_name(&self.url)).await;
+        // Whoever asked questions in SQL left a role behind, which belongs to the server.
+        let role = "SELECT rolname::text FROM pg_roles WHERE rolname = (SELECT format('outlast_sql_%s_%s', d.oid, n.oid) \
+             FROM pg_database d, pg_namespace n WHERE d.datname = current_database() AND n.nspname = $1)";
+        let role = client.query_opt(role, &[&self.name]).await.unwrap().map(|row| row.get::<_, String>(0));
+        client.batch_execute(&format!("DROP SCHEMA {} CASCADE", self.name)).await.unwrap();
+        if let Some(role) = role {
+            client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+        }
     }
 }
 
@@ -104,8 +111,14 @@ impl Database {
     }
 
     pub(crate) async fn end(self) {
-        let sql = format!("DROP DATABASE {} WITH (FORCE)", self.name);
-        client(&url()).await.batch_execute(&sql).await.unwrap();
+        let client = client(&url()).await;
+        let roles = "SELECT r.rolname::text FROM pg_roles r, pg_database d \
+             WHERE d.datname = $1 AND starts_with(r.rolname, format('outlast_sql_%s_', d.oid))";
+        let roles = client.query(roles, &[&self.name]).await.unwrap();
+        client.batch_execute(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await.unwrap();
+        for role in roles {
+            client.batch_execute(&format!("DROP ROLE {}", role.get::<_, String>(0))).await.unwrap();
+        }
     }
 }
 

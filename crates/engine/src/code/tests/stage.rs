@@ -241,7 +241,7 @@ impl Stage {
             | Request::ContinueAsNew { .. } => return,
             Request::ScheduleTask { key, name, queue, args, detached, .. } => {
                 let task = TaskId::new(key.as_str()).unwrap();
-                Event::TaskScheduled { key, task, name, queue, detached, args }
+                Event::TaskScheduled { key, task, name, queue, detached, plan: None, args }
             }
             Request::Mark { .. } => panic!("the code style requests no {request:?}"),
             Request::StartTransaction { .. } => panic!("there is no store on this stage to run {request:?}"),

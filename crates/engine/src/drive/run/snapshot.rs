@@ -199,12 +199,13 @@ fn waits(entry: &Entry) -> bool {
 /// What a task is given may be large, and nobody asks for it again.
 fn without_payload(event: &Event) -> Event {
     match event {
-        Event::TaskScheduled { key, task, name, queue, detached, args: _ } => Event::TaskScheduled {
+        Event::TaskScheduled { key, task, name, queue, detached, plan, args: _ } => Event::TaskScheduled {
             key: key.clone(),
             task: task.clone(),
             name: name.clone(),
             queue: queue.clone(),
             detached: *detached,
+            plan: plan.clone(),
             args: Bytes::from_static(b"null"),
         },
         other => other.clone(),

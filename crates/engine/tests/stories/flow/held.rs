@@ -60,6 +60,7 @@ fn a_paused_held_run_pauses_when_it_is_admitted() {
         assert_eq!(engine.run("r1").unwrap().status().await.unwrap(), Status::Queued);
         scene.world.sleep(seconds(15)).await;
         assert_eq!(engine.run("r1").unwrap().status().await.unwrap(), Status::Paused);
+        assert_eq!(witness.order(), ["r0"], "nothing of it began");
         engine.run("r1").unwrap().resume().await.unwrap();
         results(runs).await;
         assert_eq!(witness.most("k"), 1);

@@ -5,6 +5,7 @@ use outlast::{Engine, EngineError};
 use serde_json::{Value, json};
 
 use super::tasks;
+use crate::crashes::since_cancel;
 
 /// Everything a script can wait for, one after the other and at once, in conditions, arguments, loops, `try` and `finally`.
 const EVERYTHING: &str = r#"
@@ -71,7 +72,7 @@ fn a_cancelled_script_and_its_cleanup_survive_a_crash_at_every_call() {
                 let _ = engine.run("a").ok()?.cancel("enough").await;
                 let EngineError::Cancelled(_) = run.result::<Value>().await.err()? else { return None };
                 let journal = engine.run("a").ok()?.journal().await.ok()?;
-                Some(journal.iter().map(|event| event.kind().name()).collect::<Vec<_>>())
+                Some(since_cancel(&journal))
             },
         );
         assert!(crashes.kills > 40, "{crashes:?}");

@@ -1,4 +1,5 @@
--- Makes the role that questions are asked as, and the function that asks them. By the owner of the tables, once.
+-- Makes the role that questions are asked as, and the function that asks them. By the owner of the tables, at the first question and
+-- whenever something is missing.
 --
 -- The role may read what may be known and nothing else: it cannot log in, owns only the function, and was given neither the secret
 -- nor the tokens of callbacks. A transaction that only took on the role could put it off again, from inside a SELECT
@@ -14,20 +15,18 @@ BEGIN
         EXECUTE format('CREATE ROLE %I NOLOGIN', reader);
     END IF;
     EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %I TO %I', home, reader);
-    FOR readable IN
-        SELECT c.relname AS name,
-            CASE c.relname WHEN 'wait' THEN (
-                SELECT '(' || string_agg(quote_ident(a.attname), ', ') || ')' FROM pg_attribute a
-                WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname <> 'token'
-            ) END AS columns
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = home AND c.relkind IN ('r', 'p') AND c.relname <> 'secret' AND pg_has_role(c.relowner, 'USAGE')
+    FOR readable IN SELECT t.* FROM @READABLE@ t WHERE t.ours
     LOOP
         EXECUTE format('GRANT SELECT %s ON %I.%I TO %I', readable.columns, home, readable.name, reader);
     END LOOP;
 
-    -- There may be one of a copy from another server, which belongs to whoever made the copy.
-    EXECUTE format('DROP FUNCTION IF EXISTS %I.@ANSWER@(text, int, int)', home);
+    -- There may be one of a copy from another server, which belongs to whoever made the copy. One that is ours is in use: it is replaced.
+    IF EXISTS (
+        SELECT FROM pg_proc p JOIN pg_roles o ON o.oid = p.proowner
+        WHERE p.oid = to_regprocedure('@ANSWER@(text, int, int)') AND o.rolname <> reader
+    ) THEN
+        EXECUTE format('DROP FUNCTION %I.@ANSWER@(text, int, int)', home);
+    END IF;
     BEGIN
         EXECUTE format('SET LOCAL ROLE %I', reader);
     EXCEPTION WHEN insufficient_privilege THEN
@@ -37,7 +36,7 @@ BEGIN
     -- Not volatile, so that the server refuses what writes before the READ ONLY transaction does. A cursor takes one query. It is
     -- read to its end in here: outside it would be read as whoever fetches.
     EXECUTE format($create$
-        CREATE FUNCTION %1$I.@ANSWER@(question text, rows_max int, bytes_max int) RETURNS SETOF text
+        CREATE OR REPLACE FUNCTION %1$I.@ANSWER@(question text, rows_max int, bytes_max int) RETURNS SETOF text
             LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = %1$I, pg_temp AS $answer$
         DECLARE
             shown CONSTANT text := 'SELECT CASE WHEN octet_length(r.j) <= ' || bytes_max || ' THEN r.j END FROM '
