@@ -149,36 +149,6 @@ fn a_task_that_kills_its_workers_fails_when_its_attempts_are_used_up() {
     });
 }
 
-/// What is over before it begins takes no room: a node that nobody gives notice to does not rest before the others are done.
-#[test]
-fn a_task_whose_attempts_are_used_up_does_not_keep_others_waiting() {
-    async fn many(ctx: Ctx, (): ()) -> outlast::Result<usize> {
-        let tasks = (0..3).map(|_| ctx.task::<u32>("slow", &()).retry(Retry::attempts(1))).collect::<Vec<_>>();
-        Ok(ctx.all_settled(tasks).await.iter().filter(|task| task.is_ok()).count())
-    }
-    let world = World::new();
-    let store = world.store();
-    let [first, second] = [(); 2].map(|()| world.process(store.clone()));
-    world.block_on(async {
-        let register =
-            |engine: Outlast, slow: &Slow| engine.workflow("many", many).handler(slow.handler()).tasks_max(1);
-        let slow = Slow::default();
-        let engine = start(&first, |engine| register(engine, &slow)).await;
-        engine.start("many", &()).id("a").await.unwrap();
-        while slow.begun.count() == 0 {
-            world.sleep(seconds(1)).await;
-        }
-        first.crash();
-        world.sleep(LEASE * 2).await;
-        let quick = Slow::default();
-        quick.gate.notify_one();
-        let engine = start(&second, |engine| register(engine, &quick).sole()).await;
-        let began = world.elapsed();
-        assert_eq!(engine.run("a").unwrap().result::<usize>().await.unwrap(), 2);
-        assert!(world.elapsed() - began < seconds(30), "{:?}", world.elapsed() - began);
-    });
-}
-
 /// "Every poll path still works" with no notice heard at all.
 #[test]
 fn workers_and_drivers_that_hear_nothing_find_everything_by_looking() {
