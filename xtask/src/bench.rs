@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Synced};
 use crate::process::{self, CtrlC, cargo};
 use crate::usage::Usage;
 use crate::web;
@@ -35,7 +35,7 @@ fn without_cluster(package: &str, name: &str, args: &[String]) -> Result<()> {
 }
 
 fn bench(package: &str, name: &str, args: &[String]) -> Result<()> {
-    let cluster = Cluster::start()?;
+    let cluster = Cluster::start(Synced::Yes)?;
     let mut command = cargo(&["bench", "--package", package, "--all-features", "--bench", name, "--"]);
     command.args(args).envs(cluster.variables());
     process::run(&mut command, CtrlC::EndsUs)

@@ -24,6 +24,16 @@ const MAX_CONNECTIONS: u16 = 300;
 const PORT_ATTEMPTS: u32 = 5;
 const START_TIMEOUT_SECONDS: &str = "60";
 
+/// Whether what is written to it must outlast the machine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Synced {
+    /// Every commit is: for benchmarks, and for whoever wants to see it as it is in production.
+    Yes,
+    /// Nobody cuts the power in the tests. Where one kills the server, the operating system still has what was written; and each
+    /// test makes and drops a schema of its own, whose files take ten times as long to sync as everything else.
+    No,
+}
+
 /// A running PostgreSQL that belongs to this process.
 pub(crate) struct Cluster {
     binaries: PathBuf,
@@ -36,7 +46,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Finds or installs PostgreSQL, and starts a fresh cluster.
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(synced: Synced) -> Result<Self> {
         let binaries = tools::postgres::binaries()?;
         let account = Account::for_postgres()?;
         let parent = parent_directory();
@@ -50,7 +60,7 @@ impl Cluster {
             .with_context(|| format!("cannot create a directory in {}", parent.display()))?;
         let owner = stale::claim(dir.path())?;
         let mut cluster = Self { binaries, account, port: 0, dir, _owner: owner };
-        cluster.initialise().context("cannot create a PostgreSQL cluster")?;
+        cluster.initialise(synced).context("cannot create a PostgreSQL cluster")?;
         cluster.launch().context("cannot start PostgreSQL")?;
         Ok(cluster)
     }
@@ -73,7 +83,7 @@ impl Cluster {
         program(&self.binaries, name, self.account.as_ref(), self.dir.path())
     }
 
-    fn initialise(&self) -> Result<()> {
+    fn initialise(&self, synced: Synced) -> Result<()> {
         for directory in [self.data(), socket_directory(self.dir.path())] {
             fs::create_dir(&directory)?;
             fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
@@ -83,7 +93,6 @@ impl Cluster {
         }
         let mut initdb = self.program("initdb");
         initdb.arg("--pgdata").arg(self.data());
-        // Only the creation is not synced: the server keeps `fsync` on, because durability is what we test.
         initdb.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
         process::capture(&mut initdb)?;
 
@@ -92,7 +101,9 @@ impl Cluster {
         writeln!(settings, "listen_addresses = '127.0.0.1'")?;
         writeln!(settings, "unix_socket_directories = '{socket}'")?;
         writeln!(settings, "max_connections = {MAX_CONNECTIONS}")?;
-        writeln!(settings, "fsync = on")?;
+        let switch = if synced == Synced::Yes { "on" } else { "off" };
+        writeln!(settings, "fsync = {switch}")?;
+        writeln!(settings, "full_page_writes = {switch}")?;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Synced};
 use crate::interrupt;
 use crate::process::{self, CtrlC};
 use crate::usage::Usage;
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     match args {
         [] => until_interrupted(),
         [dashes, program, rest @ ..] if dashes == "--" => {
-            let cluster = Cluster::start()?;
+            let cluster = Cluster::start(Synced::Yes)?;
             let mut command = Command::new(program);
             command.args(rest).envs(cluster.variables());
             process::run(&mut command, CtrlC::BelongsToChild)
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 fn until_interrupted() -> Result<()> {
-    let cluster = Cluster::start()?;
+    let cluster = Cluster::start(Synced::Yes)?;
     for (name, value) in cluster.variables() {
         println!("export {name}={value}");
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Synced};
 use crate::process::{self, CtrlC, cargo};
 
 /// What plants bugs. A flag of the compiler and not a feature, so that no dependency can switch it on.
@@ -17,7 +17,7 @@ const PLANTS: &str = "OUTLAST_PLANTS";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut command = command(args)?;
-    let cluster = needs_server(args).then(Cluster::start).transpose()?;
+    let cluster = needs_server(args).then(|| Cluster::start(Synced::No)).transpose()?;
     if let Some(cluster) = &cluster {
         command.envs(cluster.variables());
     }
@@ -34,8 +34,9 @@ fn is_planted(args: &[String]) -> bool {
 
 /// The contract of the stores, with bugs planted in their adapters.
 pub(crate) fn contract(args: &[String]) -> Result<Command> {
-    let mut command = cargo(&["test", "--quiet", "--package", "outlast-store", "--locked"]);
-    command.args(["--all-features", "--test", "contract", "--"]).args(args);
+    // Of the whole workspace: what it depends on has the features then with which the tests have built it.
+    let mut command = cargo(&["test", "--quiet", "--workspace", "--all-features", "--locked"]);
+    command.args(["--test", "contract", "--"]).args(args);
     plants(&mut command)?;
     Ok(command)
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Synced};
 use crate::interrupt::Interrupted;
 use crate::process::{self, CtrlC, cargo};
 use crate::usage::Usage;
@@ -38,7 +38,7 @@ struct Plan {
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let plan = plan(args)?;
     tools::need_nextest()?;
-    let cluster = Cluster::start()?;
+    let cluster = Cluster::start(Synced::Yes)?;
     let deadline = Instant::now() + plan.length;
     let totals = Totals::begin()?;
     let mut rounds = 0_u64;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Synced};
 use crate::process::cargo;
 use crate::stages::Stages;
 use crate::usage::Usage;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     tools::need_nextest()?;
     tools::need_node()?;
     tools::need_python()?;
-    let cluster = Cluster::start()?;
+    let cluster = Cluster::start(Synced::No)?;
     eprintln!("PostgreSQL for this run: {}", cluster.url());
 
     let mut stages = Stages::default();
