@@ -8,6 +8,8 @@ use super::tree::{SourceFile, Tree};
 /// Documents whose rules begin with `**X1.**` and name their tests on the lines that follow, indented.
 pub(super) const DOCUMENTS: [&str; 2] = ["docs/semantics.md", "docs/reliability.md"];
 
+/// The heading over the table of the checklists' lines.
+const CHECKLISTS: &str = "### Where each line of the checklists is";
 /// What a function must bear to be run as a test.
 const TEST_ATTRIBUTES: [&str; 3] = ["#[test]", "#[tokio::test]", "#[tokio::test("];
 /// Opens the list of the stories in a file of the stores' contract, which the suite runs on every store.
@@ -94,7 +96,39 @@ pub(super) fn rules(path: &str, text: Option<&str>, tests: &BTreeSet<&str>) -> V
         }
     }
     findings.extend(open.map(|(at, number)| untested(path, at, number)));
+    findings.extend(checklists(path, text.unwrap_or_default(), &numbers));
     findings
+}
+
+/// The table that says which rules hold which line of a checklist: each rule is there, and no line is left out.
+fn checklists(path: &str, text: &str, rules: &BTreeSet<&str>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    for (at, line) in lines.skip_while(|(_, line)| *line != CHECKLISTS).filter(|(_, line)| line.contains(": ")) {
+        let mut next = 1;
+        for entry in line.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default().split(" · ") {
+            let (name, held_by) = entry.split_once(": ").unwrap_or((entry, ""));
+            if let Ok(number) = name.parse::<u32>() {
+                if number != next {
+                    findings.push(Finding::new(path, at, format!("line {next} is missing"), "say which rules hold it"));
+                }
+                next = number + 1;
+            }
+            let words = held_by.split(|letter: char| !is_part_of_name(letter)).filter(|word| is_number_of_rule(word));
+            for rule in words.filter(|word| !rules.contains(word)) {
+                findings.push(Finding::new(path, at, format!("there is no rule {rule}"), "name the one that holds it"));
+            }
+        }
+    }
+    findings
+}
+
+/// `P1`
+fn is_number_of_rule(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(|letter| letter.is_ascii_uppercase())
+        && letters.clone().next().is_some()
+        && letters.all(|letter| letter.is_ascii_digit())
 }
 
 fn untested(path: &str, at: usize, number: &str) -> Finding {
@@ -149,5 +183,16 @@ mod tests {
         assert!(told[1].contains("docs/x.md:7: P2 is there twice"), "{told:?}");
         assert!(told[2].contains("docs/x.md:8: there is no test `c`"), "{told:?}");
         assert!(rules("docs/x.md", None, &BTreeSet::new()).is_empty());
+    }
+
+    #[test]
+    fn every_line_of_a_checklist_is_held_by_rules_that_exist() {
+        let text = "**P1.** A rule.\n  `a`\n### Where each line of the checklists is\n\n| checklist | line: rule |\n|---|---|\n\
+            | one | 1: P1 (and more) · 2: P2, P1 · corrections: P1 |\n| two | 1: P1 · 3: P1 |\n";
+        let findings = rules("docs/x.md", Some(text), &BTreeSet::from(["a"]));
+        let told: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("docs/x.md:7: there is no rule P2"), "{told:?}");
+        assert!(told[1].contains("docs/x.md:8: line 2 is missing"), "{told:?}");
     }
 }

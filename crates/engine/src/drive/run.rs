@@ -1,5 +1,6 @@
 //! A run in the hands of a node.
 
+mod outgoing;
 mod questions;
 mod replay;
 mod restore;
@@ -11,12 +12,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use outlast_core::commit::{Commit, Parent, Then};
+use outlast_core::commit::{Commit, Parent};
 use outlast_core::event::{Class, Event};
 use outlast_core::failure::Failure;
 use outlast_core::id::{Fence, Generation, InboxId, Index, Key, Namespace, RunId, RunKey, Version, WorkflowName};
 use outlast_core::journal::{Journal, JournalError};
-use outlast_core::lifecycle::{Decision, Situation, decide};
 use outlast_core::limits::Limits;
 use outlast_core::operation::{Location, Operation, OperationKind, Operations, Provided, Requested, ancestors};
 use outlast_core::planted;
@@ -28,22 +28,18 @@ use thiserror::Error;
 use super::draft::Draft;
 use super::end::Outcome;
 use super::inbox::Inbox;
-use super::lifecycle::Lifecycle;
 use super::mismatch::{self, Mismatch};
 use super::table::Table;
 use super::transaction::{Transactions, UnderWay};
 use crate::code::Steps;
 
+pub(crate) use outgoing::Applied;
+pub(super) use outgoing::InFlight;
 pub(crate) use replay::Stands;
 pub(crate) use restore::Restored;
 use snapshot::Snapshots;
 pub(crate) use snapshot::unseal;
 use withdraw::withdraw_marks;
-
-/// The part of a commit's limit after which it is full. What ends a run, or a scope, may still come to it.
-const FULL_SHARE: usize = 4;
-/// The bytes of payloads after which it is full.
-const FULL_BYTES: usize = 16 * 1024 * 1024;
 
 /// Who a run is.
 #[derive(Clone, Debug)]
@@ -163,22 +159,6 @@ pub(crate) struct Run {
     is_from_snapshot: bool,
 }
 
-pub(super) struct InFlight {
-    pub(super) until: Index,
-    /// The program's state at that index goes with it.
-    pub(super) has_snapshot: bool,
-    pub(super) emitted: Vec<(Index, Event)>,
-    pub(super) then: Then,
-}
-
-/// What a commit that was applied means for the run.
-#[derive(Debug)]
-pub(crate) struct Applied {
-    pub(crate) then: Then,
-    /// What observers may see now, beside what is in the journal, and before which index.
-    pub(crate) emitted: Vec<(Index, Event)>,
-}
-
 impl Run {
     /// Runs until there is nothing more to do before something happens outside: a commit, a body, an inbox item.
     pub(crate) fn advance(&mut self, moment: Moment) -> Result<(), Stop> {
@@ -229,13 +209,6 @@ impl Run {
                 return Ok(());
             }
         }
-    }
-
-    /// Whether the next commit has as much as one should: what a program wants at once may be more than a store takes, and
-    /// whoever asks for a pause meanwhile is not to wait for all of it.
-    fn is_full(&self) -> bool {
-        self.draft.events.len() >= (self.settings.limits.commit_events / FULL_SHARE).max(1)
-            || self.draft.bytes >= FULL_BYTES
     }
 
     fn resume(&mut self, fed: Fed) -> Result<(), Stop> {
@@ -486,96 +459,6 @@ impl Run {
         }
         self.names_reported = shared.len();
         Ok(())
-    }
-
-    // What goes out.
-
-    /// The next commit to send, if there is one. At most one is in flight.
-    pub(crate) fn commit(&mut self) -> Result<Option<Commit>, Stop> {
-        if self.in_flight.is_some() {
-            return Ok(None);
-        }
-        let Some(then) = self.then()? else { return Ok(None) };
-        let until = self.journal.next();
-        let (run, fence) = (self.identity.run.clone(), self.fence);
-        let snapshot = self.snapshot_if_due();
-        let has_snapshot = snapshot.is_some();
-        let (commit, emitted) = self.draft.take(run, fence, self.durable, then.clone());
-        self.in_flight = Some(InFlight { until, has_snapshot, emitted, then });
-        Ok(Some(Commit { snapshot, ..commit }))
-    }
-
-    /// What becomes of the run with the next commit; none if there is nothing to commit.
-    fn then(&mut self) -> Result<Option<Then>, Stop> {
-        if let Some(outcome) = &self.outcome {
-            return Ok(Some(outcome.then()));
-        }
-        let executing = self.table.bodies_running();
-        if self.pausing && !executing && !self.reading && !self.owes_body() && !self.finishes_tasks() {
-            self.record_pause()?;
-        }
-        if self.journal.is_paused() {
-            return Ok((!self.reading).then_some(Then::Pause));
-        }
-        // What gathered goes out with this very commit.
-        let decision = self.decide(true, false);
-        tracing::debug!(target: "outlast::turn", run = %self.identity.run, ?decision, "may the turn end?");
-        match decision {
-            Decision::Suspend(reason) => {
-                self.table.notes.note(|| Lifecycle::AllIdle { reason });
-                Ok(Some(Then::Suspend))
-            }
-            Decision::Wait(_) if self.draft.is_empty() => Ok(None),
-            Decision::Wait(_) => Ok(Some(Then::Continue)),
-            Decision::Finish => Err(Stop::Unsound(
-                "the workflow waits for nothing: it awaits something that is not an operation of its Ctx; do other waiting inside a step"
-                    .to_owned(),
-            )),
-        }
-    }
-
-    /// May the turn end? The one place where that is decided.
-    fn decide(&mut self, queue_empty: bool, commit_in_flight: bool) -> Decision {
-        let body_executing = self.table.bodies_running() || self.table.wants_to_run();
-        decide(&Situation {
-            queue_empty,
-            commit_in_flight,
-            flush_waiting: self.reading && !planted!("turn-ends-while-reading"),
-            body_executing,
-            runnable: self.is_full(),
-            operations: &self.table.views(),
-        })
-    }
-
-    /// The commit in flight is durable.
-    pub(crate) fn committed(&mut self) -> Option<Applied> {
-        let InFlight { until, has_snapshot, emitted, then } = self.in_flight.take()?;
-        if has_snapshot {
-            // Whatever is needed of it is in the snapshot, and a long run must not fill the memory.
-            self.journal.forget_below(until);
-        }
-        if self.snapshots.is_none() && self.settings.limits.warns_of_journal(self.durable, until) {
-            let run = &self.identity.run;
-            tracing::warn!(%run, events = until.0, "the journal is long, and so is its replay; continue as new now and then");
-        }
-        self.is_from_snapshot = false;
-        self.durable = until;
-        Some(Applied { then, emitted })
-    }
-
-    /// What observers may see now because everything before it is durable, and no commit has to be waited for.
-    pub(crate) fn take_emitted(&mut self) -> Vec<(Index, Event)> {
-        let quiet = self.in_flight.is_none() && self.durable == self.journal.next();
-        if quiet { std::mem::take(&mut self.draft.emitted) } else { Vec::new() }
-    }
-
-    pub(super) fn set_in_flight(&mut self, in_flight: InFlight) {
-        self.in_flight = Some(in_flight);
-    }
-
-    /// The commit in flight will not be; what was to be emitted with it.
-    pub(super) fn give_up_in_flight(&mut self) -> Option<Vec<(Index, Event)>> {
-        Some(self.in_flight.take()?.emitted)
     }
 
     /// Takes note of what a body came to.
