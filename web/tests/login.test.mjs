@@ -91,10 +91,13 @@ test('what a token may not do is not offered', async () => {
   await logIn(page, secret(READER))
   await page.getByRole('heading', { name: 'order-2' }).waitFor()
   await page.getByText('waits for the signal').first().waitFor()
+  // Before the page knows who looks it offers nothing to anybody.
+  await page.getByText('bob in default').waitFor()
   for (const name of ['Send a signal …', 'Cancel …', 'Fork …']) assert.equal(await page.getByRole('button', { name }).count(), 0)
   await page.goto(`${site.url}/runs`)
   await page.getByRole('link', { name: 'order-1' }).waitFor()
+  await page.getByText('bob in default').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Start a run' }).count(), 0)
   // Whoever may read sees how many there are.
-  await page.getByRole('button', { name: /waiting\s*1/ }).waitFor()
+  await page.getByRole('button', { name: /waiting\s*1$/ }).waitFor()
 })

@@ -77,7 +77,8 @@ test('a view can be saved, chosen and forgotten', async () => {
 
 test('counts are those of the database', async () => {
   const page = await site.open('/runs')
-  await page.getByRole('button', { name: /failed\s*1/ }).waitFor()
+  await page.getByRole('button', { name: /failed\s*1$/ }).waitFor()
+  await page.getByRole('button', { name: /parked\s*0$/ }).or(page.getByRole('button', { name: 'parked', exact: true })).waitFor()
 })
 
 test('everything in the list is done with the keyboard', async () => {
@@ -149,7 +150,9 @@ test('runs that failed are tried again, selected ones and all of a filter', asyn
   assert.equal(await forks(), 3)
 })
 
-test('an empty list says what to type', async () => {
+test('a filter that nothing fits says so, and is taken back', async () => {
   const page = await site.open('/runs?prefix=nobody')
   await page.getByText('No run is like that.').waitFor()
+  await page.getByRole('button', { name: 'Show all runs' }).click()
+  await row(page, 'ask-1').waitFor()
 })

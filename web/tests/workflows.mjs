@@ -29,6 +29,10 @@ function find(inputs) {
   throw new Error("there is no purse")
 }
 `,
+  'way.wf': `workflow way(inputs) {
+  return await Signal.next(inputs.way)
+}
+`,
   'says.wf': `workflow says(inputs) {
   while (true) {
     const word = await Signal.next("word")

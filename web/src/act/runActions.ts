@@ -205,7 +205,7 @@ function edited(input: unknown): string {
 }
 
 const inputHint = (input: unknown) =>
-  edited(input) ? 'As it was; edit it to give the new run another one.' : 'Leave it empty to keep the long one it had.'
+  edited(input) ? 'As it was; edit it to give the new run another one. If what is kept would have gone otherwise with it, the new run parks.' : 'Leave it empty to keep the long one it had.'
 
 const made = (forked: { run: string; new: boolean }) =>
   forked.new ? `The new run is ${forked.run}.` : `The run ${forked.run} was made before.`
