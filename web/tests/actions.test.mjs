@@ -65,9 +65,14 @@ test('fork at an event with another input, and delete', async () => {
   await dialog.getByLabel('Input', { exact: false }).last().fill('{"id": 2}')
   await dialog.getByRole('button', { name: 'Fork', exact: true }).click()
   await dialog.getByText('The new run is fork-2.').waitFor()
+  // The signal it kept waiting for is asked for again, and the new run is one click away.
+  await dialog.getByRole('region', { name: 'Asked for again' }).getByText('wait __wait-event-0').waitFor()
   const view = await site.stands('fork-2', 'waiting')
   assert.deepEqual(view.input, { id: 2 })
-  await dialog.getByRole('button', { name: 'Close' }).click()
+  await dialog.getByRole('link', { name: 'fork-2' }).click()
+  await page.getByRole('heading', { name: 'fork-2', exact: true }).waitFor()
+  assert.equal(await page.getByRole('dialog').count(), 0)
+  await page.goto(`${site.url}/runs/fork-1`)
   const removal = await press(page, 'Delete')
   await removal.getByText('Deleted.').waitFor()
   const response = await fetch(`http://127.0.0.1:${site.port}/api/v1/runs/fork-1`)
@@ -92,6 +97,21 @@ test('schedules: pause, resume, trigger, backfill', async () => {
   await dialog.getByRole('button', { name: 'Backfill', exact: true }).click()
   await dialog.getByText('2 instants are backfilled.').waitFor()
   await dialog.getByRole('button', { name: 'Close' }).click()
+})
+
+test('workers show what they do now, and the run shows what its task says meanwhile', async () => {
+  await site.start('slow', 'slow-1', {})
+  const page = await site.open('/workers')
+  const held = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'slow-1' }) }).last()
+  await held.getByText('slow', { exact: true }).waitFor()
+  await held.getByText(/attempt 1, since/).waitFor()
+  await held.getByRole('link', { name: 'slow-1' }).click()
+  await page.getByRole('tab', { name: 'Operations' }).click()
+  await page.getByRole('button', { name: /slow/ }).click()
+  await page.getByRole('region', { name: 'What its last attempt said' }).getByText('it takes its time').waitFor()
+  await site.ask('POST', '/api/v1/runs/slow-1/terminate', {})
+  await page.goto(`${site.url}/workers`)
+  await page.getByText(/holds 0 of/).waitFor()
 })
 
 test('dead tasks: seen, tried again, deleted', async () => {

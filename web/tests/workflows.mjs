@@ -29,6 +29,25 @@ function find(inputs) {
   throw new Error("there is no purse")
 }
 `,
+  'nap.wf': `workflow nap(inputs) {
+  await Task.delay(600)
+}
+`,
+  'assigned.wf': `workflow assigned(inputs) {
+  return await Approval.request({ title: "Yours?", assignee: inputs.who })
+}
+`,
+  'slow.wf': `workflow slow(inputs) {
+  await Task.run("slow", {})
+}
+`,
+  'mixed.flow.yaml': `flow: mixed
+nodes:
+  - { id: good, type: task, task: work, with: 1 }
+  - { id: bad, type: task, task: break, with: 1, on_error: continue }
+  - { id: long, type: task, task: slow, with: {} }
+  - { id: never, type: task, task: work, with: 2 }
+`,
   'way.wf': `workflow way(inputs) {
   return await Signal.next(inputs.way)
 }
@@ -149,6 +168,8 @@ permanent_exit_codes = [3]
 command = ["sh", "-c", "echo 'half of it is done' >&2; cat"]
 [tasks.stumble]
 command = ["sh", "-c", "echo 'first a stone' >&2; echo 'then a fall' >&2; exit 1"]
+[tasks.slow]
+command = ["sh", "-c", "echo 'it takes its time' >&2; sleep 600"]
 [tasks.bridge]
 command = ["sh", "-c", "test -e mended || { echo 'the bridge is broken' >&2; exit 3; }; cat"]
 permanent_exit_codes = [3]
