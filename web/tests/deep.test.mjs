@@ -50,6 +50,8 @@ async function walked(page, count) {
 
 test('a row far down changes before your eyes, and so does one that was scrolled past', async () => {
   const page = await site.open('/runs')
+  // How many there are is known before they are loaded.
+  await page.getByText(`100 of ${RUNS} runs`).waitFor()
   await scrollTo(page, name(60))
   await row(page, name(60)).filter({ hasText: 'waiting' }).waitFor()
   await site.ask('POST', `/api/v1/runs/${name(60)}/cancel`, {})

@@ -34,8 +34,8 @@ export const whoami = queryOptions({
   staleTime: 60_000,
 })
 
-export const runsPage = (filter: RunFilter, cursor?: string) =>
-  answered(api.GET('/api/v1/runs', { params: { query: { ...filter, cursor, limit: RUNS_PAGE } } }))
+export const runsPage = (filter: RunFilter, cursor: string, limit: number) =>
+  answered(api.GET('/api/v1/runs', { params: { query: { ...filter, cursor, limit } } }))
 
 export const runs = (filter: RunFilter, limit: number) =>
   queryOptions({

@@ -66,7 +66,7 @@ export function useRelative(instant: number): string {
   return useSyncExternalStore(subscribe, useCallback(() => relative(instant, Date.now()), [instant]))
 }
 
-/** The time, as exactly as it can be seen on something that began then: by the second at first, by the minute after an hour. */
+/** The time, about as exactly as it can be seen on a bar that began then: by the second at first, by the minute after an hour. */
 export function useNow(began: number, isMoving: boolean): number {
   const subscribe = useCallback(
     (listener: () => void) => (isMoving ? attend(listener, (now) => coarse(now, began) + stepOf(now, began)) : () => undefined),
@@ -77,7 +77,7 @@ export function useNow(began: number, isMoving: boolean): number {
 
 const stepOf = (now: number, began: number) => {
   const age = now - began
-  return age < 300_000 ? 1_000 : age < 3_600_000 ? 5_000 : 60_000
+  return age < 60_000 ? 1_000 : age < 600_000 ? 5_000 : age < 3_600_000 ? 15_000 : 60_000
 }
 
 const coarse = (now: number, began: number) => Math.floor(now / stepOf(now, began)) * stepOf(now, began)
