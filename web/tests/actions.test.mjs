@@ -126,6 +126,7 @@ test('dead tasks: seen, tried again, deleted', async () => {
   await done(again)
   // It was tried, and died another time.
   await until(async () => assert((await death()) > first))
+  await page.reload()
   await page.getByRole('button', { name: /Delete … dead-1/ }).click()
   const dialog = page.getByRole('dialog', { name: 'Delete' })
   await dialog.getByRole('button', { name: 'Delete', exact: true }).click()

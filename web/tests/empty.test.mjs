@@ -38,5 +38,6 @@ test('what the queues say works as it stands', async () => {
   assert.equal((await fetch(address, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).ok, true)
   // It is done, and says so where it was counted.
   await until(async () => assert.equal(await site.counted('outlast_tasks_ended_total'), 1))
+  await page.reload()
   await page.getByText('1 finished').waitFor()
 })

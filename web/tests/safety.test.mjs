@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { begin, findings, until } from './harness.mjs'
 
 let site
@@ -23,6 +23,8 @@ const PAGES = [
   '/runs/order-1?tab=source',
   '/runs/expense-1?tab=graph',
   '/runs/fails-1?tab=operations',
+  '/runs/fails-1?tab=values',
+  '/runs/fails-1?tab=log',
   '/approvals',
   '/trouble',
   '/workflows',
@@ -34,17 +36,19 @@ const PAGES = [
   '/nowhere',
 ]
 
-for (const scheme of ['light', 'dark']) {
-  test(`no serious finding of axe on any page, ${scheme}`, async () => {
-    const page = await site.open('/runs', { scheme })
-    const found = []
-    for (const path of PAGES) {
-      await site.settle(page, path)
-      found.push(...(await findings(page)))
-    }
-    assert.deepEqual(found, [])
-  })
-}
+describe('accessibility', { concurrency: 2 }, () => {
+  for (const scheme of ['light', 'dark']) {
+    test(`no serious finding of axe on any page, ${scheme}`, async () => {
+      const page = await site.open('/runs', { scheme })
+      const found = []
+      for (const path of PAGES) {
+        await site.settle(page, path)
+        found.push(...(await findings(page)))
+      }
+      assert.deepEqual(found, [])
+    })
+  }
+})
 
 test('dialogs have no serious finding either', async () => {
   const page = await site.open('/runs/order-1')

@@ -135,7 +135,7 @@ let countedAt = 0
 export function approvalsMayDiffer(queries: QueryClient) {
   const now = Date.now()
   if (now < countedAt) return
-  const wait = Math.max(COUNT_AGAIN_MS, countedAt + CALM_MS - now)
+  const wait = Math.max(COUNT_AGAIN_MS, countedAt + LIVE_MS - now)
   countedAt = now + wait
   setTimeout(() => void queries.invalidateQueries({ queryKey: approvals.queryKey }), wait)
 }
