@@ -65,9 +65,14 @@ test('fork at an event with another input, and delete', async () => {
   await dialog.getByLabel('Input', { exact: false }).last().fill('{"id": 2}')
   await dialog.getByRole('button', { name: 'Fork', exact: true }).click()
   await dialog.getByText('The new run is fork-2.').waitFor()
+  // The signal it kept waiting for is asked for again, and the new run is one click away.
+  await dialog.getByRole('region', { name: 'Asked for again' }).getByText('wait __wait-event-0').waitFor()
   const view = await site.stands('fork-2', 'waiting')
   assert.deepEqual(view.input, { id: 2 })
-  await dialog.getByRole('button', { name: 'Close' }).click()
+  await dialog.getByRole('link', { name: 'fork-2' }).click()
+  await page.getByRole('heading', { name: 'fork-2', exact: true }).waitFor()
+  assert.equal(await page.getByRole('dialog').count(), 0)
+  await page.goto(`${site.url}/runs/fork-1`)
   const removal = await press(page, 'Delete')
   await removal.getByText('Deleted.').waitFor()
   const response = await fetch(`http://127.0.0.1:${site.port}/api/v1/runs/fork-1`)
@@ -85,12 +90,28 @@ test('schedules: pause, resume, trigger, backfill', async () => {
   }
   await page.getByRole('button', { name: 'Backfill … nightly' }).click()
   const dialog = page.getByRole('dialog', { name: 'Backfill' })
-  const day = (ago) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 16)
-  await dialog.getByLabel('From').fill(day(3))
-  await dialog.getByLabel('To').fill(day(1))
+  // Two nights of Berlin at three, wherever and whenever this is run: the browser's clock is that of the machine.
+  const local = (instant) => new Date(Date.parse(instant) - new Date(instant).getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+  await dialog.getByLabel('From').fill(local('2025-01-10T12:00:00Z'))
+  await dialog.getByLabel('To').fill(local('2025-01-12T12:00:00Z'))
   await dialog.getByRole('button', { name: 'Backfill', exact: true }).click()
   await dialog.getByText('2 instants are backfilled.').waitFor()
   await dialog.getByRole('button', { name: 'Close' }).click()
+})
+
+test('workers show what they do now, and the run shows what its task says meanwhile', async () => {
+  await site.start('slow', 'slow-1', {})
+  const page = await site.open('/workers')
+  const held = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'slow-1' }) }).last()
+  await held.getByText('slow', { exact: true }).waitFor()
+  await held.getByText(/attempt 1, since/).waitFor()
+  await held.getByRole('link', { name: 'slow-1' }).click()
+  await page.getByRole('tab', { name: 'Operations' }).click()
+  await page.getByRole('button', { name: /slow/ }).click()
+  await page.getByRole('region', { name: 'What its last attempt said' }).getByText('it takes its time').waitFor()
+  await site.ask('POST', '/api/v1/runs/slow-1/terminate', {})
+  await page.goto(`${site.url}/workers`)
+  await page.getByText(/holds 0 of/).waitFor()
 })
 
 test('dead tasks: seen, tried again, deleted', async () => {
@@ -105,6 +126,7 @@ test('dead tasks: seen, tried again, deleted', async () => {
   await done(again)
   // It was tried, and died another time.
   await until(async () => assert((await death()) > first))
+  await page.reload()
   await page.getByRole('button', { name: /Delete … dead-1/ }).click()
   const dialog = page.getByRole('dialog', { name: 'Delete' })
   await dialog.getByRole('button', { name: 'Delete', exact: true }).click()
@@ -112,14 +134,48 @@ test('dead tasks: seen, tried again, deleted', async () => {
   await until(async () => assert.equal((await site.ask('GET', '/api/v1/tasks')).tasks.length, 0))
 })
 
-test('trouble groups runs with the same cause; the doctor comes', async () => {
-  for (const run of ['same-1', 'same-2']) {
-    await site.start('fails', run, {})
-    await site.stands(run, 'failed')
+test('trouble groups runs with the same cause, failed ones and parked ones', async () => {
+  const troubled = await begin()
+  for (const [workflow, run] of [['fails', 'same-1'], ['fails', 'same-2'], ['throws', 'other-1']]) {
+    await troubled.start(workflow, run, {})
+    await troubled.stands(run, 'failed')
   }
-  const page = await site.open('/trouble')
-  await page.getByText(/[23] runs/).first().waitFor()
-  await page.goto(`${site.url}/doctor`)
+  // What a fork with another input asks for is not what its journal has.
+  for (const run of ['way-1', 'way-2']) {
+    await troubled.start('way', run, { way: 'north' })
+    await troubled.stands(run, 'waiting')
+    await troubled.ask('POST', `/api/v1/runs/${run}/fork`, { at: 1, id: `${run}-lost`, input: { way: 'south' } })
+    await troubled.stands(`${run}-lost`, 'parked')
+  }
+  const page = await troubled.open('/trouble')
+  await page.getByText('3 causes in 5 runs').waitFor()
+  const causes = await page.locator('.cards > .item').evaluateAll((items) => items.map((item) => item.querySelector('.item-main > div').textContent.trim()))
+  assert.deepEqual(causes.sort(), ['⚠ parked 2 runs of way', '✕ failed 1 run of throws', '✕ failed 2 runs of fails'])
+  await page.locator('.item').filter({ hasText: '2 runs of fails' }).getByText('command_failed').waitFor()
+  for (const run of ['same-1', 'same-2']) await page.locator('.item').filter({ hasText: '2 runs of fails' }).getByRole('link', { name: run }).waitFor()
+  await page.locator('.item').filter({ hasText: 'parked' }).getByText('replay mismatch').waitFor()
+  await page.locator('.item').filter({ hasText: 'parked' }).getByRole('link', { name: 'way-2-lost' }).waitFor()
+  await troubled.end()
+})
+
+test('the doctor looks, and repairs when somebody wants that', async () => {
+  const page = await site.open('/doctor')
   await page.getByRole('button', { name: 'Look' }).click()
   await page.getByText(/^Healthy:/).waitFor()
+  assert.equal(await page.getByRole('button', { name: /^Repair/ }).count(), 0)
+  // Nothing makes a database ill but writing to it; what the server would say then is said here.
+  const bodies = []
+  await page.route('**/api/v1/doctor', async (route) => {
+    const { repair } = route.request().postDataJSON()
+    bodies.push(repair)
+    const finding = { run: 'formed-1', ailment: 'its timer is missing', repaired: repair }
+    await route.fulfill({ json: { runs: 3, healthy: repair, findings: [finding] } })
+  })
+  await page.getByRole('button', { name: 'Look' }).click()
+  await page.getByText('Not healthy: 3 runs looked at, 1 finding.').waitFor()
+  await page.getByText('Not repaired.').waitFor()
+  await page.getByRole('button', { name: 'Repair 1 finding' }).click()
+  await page.getByText('Repaired.', { exact: true }).waitFor()
+  assert.deepEqual(bodies, [false, true])
+  assert.equal(await page.getByRole('button', { name: /^Repair/ }).count(), 0)
 })

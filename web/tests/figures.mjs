@@ -134,6 +134,66 @@ async function eventToPixel() {
   say('start to pixel in the list, 95 of 100', part(inList, 0.95), 'ms', 300)
 }
 
+/** The lengths of the frames of a page while something goes on. */
+async function framesWhile(page, happens) {
+  await page.evaluate(() => {
+    const watch = (window.watched = { lengths: [], goesOn: true })
+    let last = performance.now()
+    const frame = (now) => {
+      watch.lengths.push(now - last)
+      last = now
+      if (watch.goesOn) requestAnimationFrame(frame)
+    }
+    requestAnimationFrame(frame)
+  })
+  await happens()
+  return page.evaluate(() => {
+    window.watched.goesOn = false
+    return window.watched.lengths
+  })
+}
+
+/** Scrolls through all of the list, and looks at how it is there. */
+async function deepList() {
+  const page = await site.open('/runs')
+  await page.locator('[data-row="10"]').waitFor()
+  const began = performance.now()
+  const known = () => page.locator('[role=grid]').evaluate((grid) => Number(grid.getAttribute('aria-rowcount')) - 1)
+  const loading = await framesWhile(page, () =>
+    until(async () => {
+      await page.evaluate(() => window.scrollTo(0, document.documentElement.scrollHeight))
+      assert((await known()) >= RUNS)
+    }, 300_000),
+  )
+  const rows = (await known()).toLocaleString('en')
+  say(`scrolling through ${rows} runs, all of them loaded`, Math.round((performance.now() - began) / 1_000), 's')
+  say('a frame meanwhile, 95 of 100', Math.round(part(loading, 0.95)), 'ms', 100)
+  const scrolling = await framesWhile(page, () =>
+    page.evaluate(async () => {
+      for (let step = 0; step < 120; step += 1) {
+        window.scrollBy(0, step < 60 ? -2_000 : 1_500)
+        await new Promise(requestAnimationFrame)
+      }
+    }),
+  )
+  say(`a frame while scrolling among ${rows} runs, 95 of 100`, Math.round(part(scrolling, 0.95)), 'ms', 100)
+  const starting = await framesWhile(page, async () => {
+    for (let turn = 0; turn < 20; turn += 1) await site.start('order', `above-${turn}`, {})
+    await page.waitForTimeout(500)
+  })
+  say('the longest frame there while 20 runs are started', Math.round(part(starting, 1)), 'ms', 200)
+  const inSight = []
+  for (let turn = 0; turn < 10; turn += 1) {
+    const run = await page.locator('[data-row] .cell-run a').nth(14 + turn).textContent()
+    const shown = drawn(page, '[data-row]', `${run}⊘ cancelled`)
+    const asked = Date.now()
+    await site.ask('POST', `/api/v1/runs/${run}/cancel`, {})
+    inSight.push((await shown) - asked)
+  }
+  await page.context().close()
+  say('cancel to pixel at the end of it, 95 of 100', part(inSight, 0.95), 'ms', 300)
+}
+
 /** What all processes of the browser have used, by kind, in seconds. */
 async function used() {
   const session = await site.browser.newBrowserCDPSession()
@@ -197,6 +257,7 @@ await largeRun()
 await fill()
 await firstList()
 await eventToPixel()
+await deepList()
 await idle('list', '/runs', (page) => page.locator('[data-row="10"]').waitFor())
 await idle('run that waits', '/runs/many-0', (page) => page.getByText('Live', { exact: true }).waitFor())
 if (MINUTES > 0) await memory()

@@ -20,9 +20,9 @@ const outlast = (port) => [
 ]
 
 /** Starts a server on a fresh database. The page is what that server has at `/`. */
-export async function begin({ more = '', extra = {}, command = outlast } = {}) {
+export async function begin({ more = '', extra = {}, only = files, command = outlast } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'outlast-web-'))
-  for (const [name, text] of Object.entries({ ...files, ...extra })) writeFileSync(join(folder, name), name === 'outlast.toml' ? text + more : text)
+  for (const [name, text] of Object.entries({ ...only, ...extra })) writeFileSync(join(folder, name), name === 'outlast.toml' ? text + more : text)
   const port = await freePort()
   const server = await serve(command, folder, port)
   const url = `http://127.0.0.1:${port}`
@@ -36,6 +36,7 @@ class Site {
   constructor(parts) {
     Object.assign(this, parts)
     this.complaints = []
+    this.asked = new WeakMap()
   }
 
   /** A page that collects whatever the browser complains of. */
@@ -51,24 +52,42 @@ class Site {
       const address = request.url()
       if (!address.startsWith(this.url) && !address.startsWith('blob:')) this.complaints.push(`asked elsewhere: ${address}`)
     })
+    this.listen(page)
     await page.goto(this.url + path)
     return page
   }
 
+  /** Knows which requests of a page are under way. Streams never end, and are left out. */
+  listen(page) {
+    const asked = new Set()
+    this.asked.set(page, asked)
+    page.on('request', (request) => {
+      if (!new URL(request.url()).pathname.endsWith('/stream')) asked.add(request)
+    })
+    for (const over of ['requestfinished', 'requestfailed']) page.on(over, (request) => asked.delete(request))
+  }
+
   /** Goes somewhere, and waits until everything that was asked for is there and drawn. */
   async settle(page, path) {
-    if (path !== undefined) await page.goto(this.url + path)
-    await page.locator('main').first().waitFor()
-    // Whatever says that it loads has loaded, no request but the streams is under way, and two frames were drawn.
-    await until(async () => {
+    const asked = this.asked.get(page)
+    if (path !== undefined) {
+      // What the page before it asked for is of no interest to anybody.
+      asked.clear()
+      await page.goto(this.url + path)
+    }
+    const quiet = async () => {
+      assert.equal(asked.size, 0, `under way: ${[...asked].map((request) => request.url())}`)
       assert.equal(await page.getByText('Loading …').count(), 0)
-      const quiet = await page.evaluate(async () => {
-        const before = performance.getEntriesByType('resource').length
+    }
+    // There is something to see, whatever says that it loads has loaded, nothing that was asked for is missing, and that stays so for some frames.
+    await page.locator('main h1, main .empty, main [role=alert]').first().waitFor()
+    await until(async () => {
+      await quiet()
+      await page.evaluate(async () => {
         for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame)
         await Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined)))
-        return performance.getEntriesByType('resource').length === before
       })
-      assert(quiet)
+      await quiet()
     })
   }
 
@@ -86,6 +105,12 @@ class Site {
 
   start(workflow, id, input, more = {}) {
     return this.ask('POST', '/api/v1/runs', { workflow, id, input, ...more })
+  }
+
+  /** How often something happened in this server, by the name of its counter. */
+  async counted(name) {
+    const text = await (await fetch(`${this.url}/metrics`)).text()
+    return text.split('\n').reduce((sum, line) => (line.split(/[ {]/)[0] === name ? sum + Number(line.split(' ').at(-1)) : sum), 0)
   }
 
   /** Waits until a run stands somewhere. */

@@ -15,10 +15,13 @@ expires = "2099-01-01T00:00:00Z"
 `
 const ADMIN = '1111111111111111'
 const READER = '2222222222222222'
+/** Who may do one thing more than read. */
+const ONE = { start: '4444444444444444', signal: '5555555555555555', approve: '6666666666666666' }
 
 let site
 before(async () => {
-  site = await begin({ more: entry(ADMIN, 'ann', ['admin']) + entry(READER, 'bob', ['read']) })
+  const others = Object.entries(ONE).map(([scope, id]) => entry(id, `may-${scope}`, ['read', scope]))
+  site = await begin({ more: [entry(ADMIN, 'ann', ['admin']), entry(READER, 'bob', ['read']), ...others].join('') })
   await site.ask('POST', '/api/v1/runs', { workflow: 'order', id: 'order-1' }, { authorization: `Bearer ${secret(ADMIN)}` })
 })
 after(() => site.end())
@@ -91,10 +94,52 @@ test('what a token may not do is not offered', async () => {
   await logIn(page, secret(READER))
   await page.getByRole('heading', { name: 'order-2' }).waitFor()
   await page.getByText('waits for the signal').first().waitFor()
+  // Before the page knows who looks it offers nothing to anybody.
+  await page.getByText('bob in default').waitFor()
   for (const name of ['Send a signal …', 'Cancel …', 'Fork …']) assert.equal(await page.getByRole('button', { name }).count(), 0)
   await page.goto(`${site.url}/runs`)
   await page.getByRole('link', { name: 'order-1' }).waitFor()
+  await page.getByText('bob in default').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Start a run' }).count(), 0)
   // Whoever may read sees how many there are.
-  await page.getByRole('button', { name: /waiting\s*1/ }).waitFor()
+  await page.getByRole('button', { name: /waiting\s*1$/ }).waitFor()
+})
+
+const OFFERED = { start: ['Start a run'], signal: ['Send a signal …'], approve: ['Approve …', 'Deny …'] }
+
+for (const [scope, id] of Object.entries(ONE)) {
+  test(`whoever may only ${scope} is offered that, and nothing else`, async () => {
+    const admin = { authorization: `Bearer ${secret(ADMIN)}` }
+    const run = `errand-${scope}`
+    await site.ask('POST', '/api/v1/runs', { workflow: 'ask', id: run, input: { amount: 1 } }, admin)
+    const page = await site.open(`/runs/${run}`)
+    await logIn(page, secret(id))
+    await page.getByText(`may-${scope} in default`).waitFor()
+    await page.getByRole('region', { name: 'Why it stands here' }).getByText('Pay 1?').first().waitFor()
+    if (scope !== 'start') await page.getByRole('button', { name: OFFERED[scope][0] }).waitFor()
+    const actions = await page.getByRole('group', { name: 'Actions' }).getByRole('button').allTextContents()
+    assert.deepEqual(actions, scope === 'start' ? [] : OFFERED[scope])
+    await page.goto(`${site.url}/runs`)
+    await page.getByText(`may-${scope} in default`).waitFor()
+    await page.getByRole('link', { name: run }).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Start a run' }).count(), scope === 'start' ? 1 : 0)
+    await page.getByLabel(`Select ${run}`).check()
+    await page.getByText('1 run selected').waitFor()
+    assert.deepEqual(await page.getByRole('region', { name: 'Selected runs' }).getByRole('button').allTextContents(), ['Select none'])
+    await page.goto(`${site.url}/doctor`)
+    await page.getByText('only for a token with the scope admin').waitFor()
+    await page.context().close()
+  })
+}
+
+test('only mine are those that name me', async () => {
+  const admin = { authorization: `Bearer ${secret(ADMIN)}` }
+  for (const who of ['ann', 'zoe']) await site.ask('POST', '/api/v1/runs', { workflow: 'assigned', id: `of-${who}`, input: { who } }, admin)
+  const page = await site.open('/approvals')
+  await logIn(page, secret(ADMIN))
+  for (const who of ['ann', 'zoe']) await page.getByRole('link', { name: `of-${who}` }).waitFor()
+  await page.getByLabel('Only mine').check()
+  await page.getByText('1 decision', { exact: true }).waitFor()
+  await page.getByRole('link', { name: 'of-ann' }).waitFor()
+  assert.equal(await page.getByRole('link', { name: 'of-zoe' }).count(), 0)
 })

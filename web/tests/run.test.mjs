@@ -84,6 +84,56 @@ test('a branch that is not taken says so at once, and a container which item it 
   await page.locator('.card-waiting').getByText('item 2 of 5').waitFor()
 })
 
+test('a flow marks what failed, what runs, and what was not reached', async () => {
+  await site.start('mixed', 'mixed-1', {})
+  const page = await site.open('/runs/mixed-1?tab=graph')
+  await page.locator('.card-done').filter({ hasText: 'good' }).getByText('done').first().waitFor()
+  await page.locator('.card-failed').filter({ hasText: 'bad' }).getByText('failed').first().waitFor()
+  await page.locator('.card-running').filter({ hasText: 'long' }).getByText('running').first().waitFor()
+  await page.locator('.card-none').filter({ hasText: 'never' }).getByText('not yet').waitFor()
+  await site.ask('POST', '/api/v1/runs/mixed-1/terminate', {})
+  await page.locator('.card-none').filter({ hasText: 'never' }).getByText('not reached').waitFor()
+})
+
+test('the header says since when, the next wake-up counts down, and every time has the exact one on hover', async () => {
+  await site.start('nap', 'nap-1', {})
+  await site.stands('nap-1', 'waiting')
+  const page = await site.open('/runs/nap-1')
+  const { events } = await site.ask('GET', '/api/v1/runs/nap-1/events')
+  const since = page.locator('.run-header .since time')
+  assert.equal(await since.getAttribute('title'), `${events.at(-1).at.replace('T', ' ').replace('Z', '')} UTC`)
+  assert.match(await since.textContent(), /now|\d+ s ago/)
+  const wake = page.getByRole('region', { name: 'Why it stands here' }).locator('time')
+  assert.equal(await wake.getAttribute('dateTime'), new Date(events[0].data.deadline).toISOString())
+  const left = async () => {
+    const [, minutes, seconds = '0'] = /^in (\d+) min(?: (\d+) s)?$/.exec(await wake.textContent())
+    return Number(minutes) * 60 + Number(seconds)
+  }
+  const first = await left()
+  assert(first > 500 && first < 600, `${first} s`)
+  await until(async () => assert((await left()) <= first - 3))
+})
+
+test('the timeline zooms, and what was in the middle stays there', async () => {
+  await site.start('order', 'zoom-1', { id: 1 })
+  for (const payload of ['ship', 'ship', 'done']) await site.ask('POST', '/api/v1/runs/zoom-1/signals/event', { payload })
+  await site.stands('zoom-1', 'completed')
+  const page = await site.open('/runs/zoom-1')
+  const bar = page.locator('.timeline-bar').nth(1)
+  const frame = page.locator('.timeline-frame')
+  const before = await bar.boundingBox()
+  const canvas = () => page.locator('.timeline-canvas').evaluate((element) => element.offsetWidth)
+  const narrow = await canvas()
+  await page.getByLabel('Zoom').selectOption('10')
+  await until(async () => assert.equal(await canvas(), narrow * 10))
+  const after = await bar.boundingBox()
+  assert(after.width > before.width * 5, `${before.width} px, then ${after.width}`)
+  const middle = await frame.evaluate((element) => (element.scrollLeft + element.clientWidth / 2) / element.scrollWidth)
+  assert(Math.abs(middle - 0.5) < 0.02, String(middle))
+  await page.getByLabel('Zoom').selectOption('1')
+  await until(async () => assert.equal(await canvas(), narrow))
+})
+
 test('the journal can be searched, read and downloaded', async () => {
   await site.start('fails', 'broken-1', { why: 'needle' })
   await site.stands('broken-1', 'failed')
@@ -141,7 +191,7 @@ test('a run that is not there is told in words', async () => {
   await page.getByText('Check the id and the namespace.').waitFor()
 })
 
-test('an event is in the page within 300 ms', async () => {
+test('an event is in the page at once', async () => {
   await site.start('order', 'quick-1', { id: 1 })
   await site.stands('quick-1', 'waiting')
   const page = await site.open('/runs/quick-1?tab=journal')
@@ -168,5 +218,6 @@ test('an event is in the page within 300 ms', async () => {
   }
   times.sort((a, b) => a - b)
   console.log(`event to page, milliseconds: ${times.join(', ')}`)
-  assert(times[2] <= 300, `median ${times[2]} ms`)
+  // 300 ms is what `cargo xtask bench web` promises of a release; this finds a page that waits for its next question.
+  assert(times[2] <= 1_500, `median ${times[2]} ms`)
 })

@@ -25,6 +25,22 @@ test('a run that is started elsewhere appears in every window, and changes there
   for (const page of windows) await row(page, 'ask-live').filter({ hasText: 'cancelled' }).waitFor()
 })
 
+test('how many decisions wait is told with what changes, not asked for all the time', async () => {
+  const page = await site.open('/runs')
+  const asked = []
+  page.on('request', (request) => request.url().includes('/approvals') && asked.push(Date.now()))
+  const badge = page.getByRole('link', { name: /^Approvals/ }).locator('.count')
+  const count = async () => Number.parseInt(await badge.textContent(), 10)
+  await row(page, 'ask-1').waitFor()
+  await badge.waitFor()
+  const before = await count()
+  await site.start('ask', 'ask-badge', { amount: 1 })
+  await until(async () => assert.equal(await count(), before + 1))
+  await site.ask('POST', '/api/v1/runs/ask-badge/cancel', {})
+  await until(async () => assert.equal(await count(), before))
+  assert(asked.length <= 6, `asked ${asked.length} times`)
+})
+
 test('a tab that is hidden listens to nothing, and knows everything when it is looked at again', async () => {
   const page = await site.open('/runs')
   await row(page, 'ask-1').waitFor()
@@ -60,7 +76,56 @@ test('filters are in the address, and an address is a view', async () => {
   const workflow = await site.open('/runs')
   await workflow.getByLabel('Workflow').selectOption('ask')
   await until(() => assert.match(workflow.url(), /workflow=ask/))
-  await workflow.getByLabel('Version').waitFor()
+  const [{ version }] = (await site.ask('GET', '/api/v1/workflows/ask/versions')).workflows
+  await workflow.getByLabel('Version').selectOption(version)
+  await until(() => assert.equal(new URL(workflow.url()).searchParams.get('version'), version))
+  await row(workflow, 'ask-1').waitFor()
+  const another = await site.open(`/runs?workflow=ask&version=${'0'.repeat(64)}`)
+  await another.getByText('No run is like that.').waitFor()
+})
+
+test('runs are found by when they were created, and that is in the address', async () => {
+  const page = await site.open('/runs')
+  await row(page, 'ask-1').waitFor()
+  const began = Date.now()
+  await page.getByLabel('Created within').selectOption('the last hour')
+  await until(() => assert(new URL(page.url()).searchParams.get('created_from')))
+  const from = Date.parse(new URL(page.url()).searchParams.get('created_from'))
+  assert(Math.abs(began - 3_600_000 - from) < 60_000)
+  await row(page, 'ask-1').waitFor()
+  await page.getByLabel('Until').fill('2020-01-01T00:00')
+  await page.getByText('No run is like that.').waitFor()
+  assert.equal(new URL(page.url()).searchParams.get('created_until'), new Date('2020-01-01T00:00').toISOString())
+  const future = await site.open(`/runs?created_from=${new Date(Date.now() + 3_600_000).toISOString()}`)
+  await future.getByText('No run is like that.').waitFor()
+})
+
+test('a server that is asked too much says so in its own words, and is asked again', async () => {
+  const page = await site.open('/healthz')
+  const refused = { code: 'too_many_streams', message: 'this token has too many streams', hint: 'close some' }
+  await page.route('**/changes/stream**', (route) => route.fulfill({ status: 429, json: refused }))
+  await page.goto(`${site.url}/runs`)
+  await page.getByRole('alert').getByText('This token has too many streams.').waitFor()
+  await page.unroute('**/changes/stream**')
+  await row(page, 'ask-1').waitFor()
+  await until(async () => assert.equal(await page.getByRole('alert').count(), 0))
+})
+
+test('colours are chosen, and stay chosen', async () => {
+  const page = await site.open('/runs', { scheme: 'light' })
+  await row(page, 'ask-1').waitFor()
+  const ground = () => page.evaluate(() => [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor])
+  const [none, light] = await ground()
+  assert.equal(none, undefined)
+  await page.getByLabel('Colours').selectOption('dark')
+  const [chosen, dark] = await ground()
+  assert.equal(chosen, 'dark')
+  assert.notEqual(dark, light)
+  await page.reload()
+  await row(page, 'ask-1').waitFor()
+  assert.deepEqual(await ground(), ['dark', dark])
+  await page.getByLabel('Colours').selectOption('system')
+  assert.deepEqual(await ground(), [undefined, light])
 })
 
 test('a view can be saved, chosen and forgotten', async () => {
@@ -77,7 +142,8 @@ test('a view can be saved, chosen and forgotten', async () => {
 
 test('counts are those of the database', async () => {
   const page = await site.open('/runs')
-  await page.getByRole('button', { name: /failed\s*1/ }).waitFor()
+  await page.getByRole('button', { name: /failed\s*1$/ }).waitFor()
+  await page.getByRole('button', { name: /parked\s*0$/ }).or(page.getByRole('button', { name: 'parked', exact: true })).waitFor()
 })
 
 test('everything in the list is done with the keyboard', async () => {
@@ -149,7 +215,9 @@ test('runs that failed are tried again, selected ones and all of a filter', asyn
   assert.equal(await forks(), 3)
 })
 
-test('an empty list says what to type', async () => {
+test('a filter that nothing fits says so, and is taken back', async () => {
   const page = await site.open('/runs?prefix=nobody')
   await page.getByText('No run is like that.').waitFor()
+  await page.getByRole('button', { name: 'Show all runs' }).click()
+  await row(page, 'ask-1').waitFor()
 })

@@ -1,6 +1,6 @@
 // Pictures of every screen, to be looked at: `target/screenshots`.
 import { mkdirSync } from 'node:fs'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { begin } from './harness.mjs'
 
 const FOLDER = new URL('../../target/screenshots/', import.meta.url).pathname
@@ -15,6 +15,8 @@ before(async () => {
   await site.start('expense', 'expense-2', { amount: 5, who: 'bob' })
   await site.start('ask', 'ask-1', { amount: 1 })
   await site.start('parent', 'parent-1', {})
+  await site.start('trip', 'trip-1', { from: 'here' })
+  await site.start('throws', 'throws-1', {})
   for (const run of ['fails-1', 'fails-2']) {
     await site.start('fails', run, { attempt: run })
     await site.stands(run, 'failed')
@@ -34,6 +36,8 @@ const SCREENS = {
   'run-operations': '/runs/expense-2?tab=operations',
   'run-journal': '/runs/fails-1?tab=journal',
   'run-values': '/runs/fails-1?tab=values',
+  'run-throws': '/runs/throws-1?tab=values',
+  'run-log': '/runs/fails-1?tab=log',
   'run-children': '/runs/parent-1?tab=children',
   'run-source': '/runs/order-1?tab=source',
   'run-graph': '/runs/expense-2?tab=graph',
@@ -52,18 +56,27 @@ const SCREENS = {
 /** What a server says on which nothing has happened. */
 const EMPTY = { runs: '/runs', approvals: '/approvals', trouble: '/trouble', queues: '/queues' }
 
-for (const [width, scheme] of [
+const LOOKS = [
   [1280, 'light'],
   [1280, 'dark'],
   [390, 'light'],
   [390, 'dark'],
-]) {
+]
+
+// They only look, so that they may look at the same time.
+describe('pictures', { concurrency: 2 }, () => LOOKS.forEach(([width, scheme]) => pictures(width, scheme)))
+
+function pictures(width, scheme) {
   test(`every screen at ${width} px, ${scheme}`, async () => {
     const page = await site.open('/runs', { width, height: width === 390 ? 844 : 800, scheme })
     for (const [name, path] of Object.entries(SCREENS)) {
       await site.settle(page, path)
       await page.screenshot({ path: `${FOLDER}${name}-${width}-${scheme}.png` })
     }
+    await site.settle(page, '/runs/trip-1?tab=operations')
+    for (const name of [/whisper/, /stumble/]) await page.getByRole('button', { name }).click()
+    await page.getByRole('region', { name: 'What its last attempt said' }).waitFor()
+    await page.screenshot({ path: `${FOLDER}run-attempts-${width}-${scheme}.png`, fullPage: true })
     await site.settle(page, '/runs/expense-1')
     for (const name of ['Approve …', 'Fork …']) {
       await page.getByRole('button', { name }).click()

@@ -20,6 +20,50 @@ export const files = {
   await Task.run("break", inputs)
 }
 `,
+  'throws.wf': `workflow throws(inputs) {
+  const purse = find(inputs)
+  return purse
+}
+
+function find(inputs) {
+  throw new Error("there is no purse")
+}
+`,
+  'nap.wf': `workflow nap(inputs) {
+  await Task.delay(600)
+}
+`,
+  'assigned.wf': `workflow assigned(inputs) {
+  return await Approval.request({ title: "Yours?", assignee: inputs.who })
+}
+`,
+  'slow.wf': `workflow slow(inputs) {
+  await Task.run("slow", {})
+}
+`,
+  'mixed.flow.yaml': `flow: mixed
+nodes:
+  - { id: good, type: task, task: work, with: 1 }
+  - { id: bad, type: task, task: break, with: 1, on_error: continue }
+  - { id: long, type: task, task: slow, with: {} }
+  - { id: never, type: task, task: work, with: 2 }
+`,
+  'way.wf': `workflow way(inputs) {
+  return await Signal.next(inputs.way)
+}
+`,
+  'says.wf': `workflow says(inputs) {
+  while (true) {
+    const word = await Signal.next("word")
+    log("heard", word)
+  }
+}
+`,
+  'trip.wf': `workflow trip(inputs) {
+  await Task.run("whisper", inputs)
+  await Task.run("stumble", {}, { retry: { attempts: 5, initial: "10m" } })
+}
+`,
   'call.wf': `workflow call(inputs) {
   const answer = Callback.create({ id: "bank" })
   State.set({ token: answer.token })
@@ -118,8 +162,14 @@ nodes:
   'outlast.toml': `[tasks.work]
 command = ["cat"]
 [tasks.break]
-command = ["sh", "-c", "echo 'it is broken' >&2; exit 3"]
+command = ["sh", "-c", "echo 'a crack' >&2; echo 'it is broken' >&2; exit 3"]
 permanent_exit_codes = [3]
+[tasks.whisper]
+command = ["sh", "-c", "echo 'half of it is done' >&2; cat"]
+[tasks.stumble]
+command = ["sh", "-c", "echo 'first a stone' >&2; echo 'then a fall' >&2; exit 1"]
+[tasks.slow]
+command = ["sh", "-c", "echo 'it takes its time' >&2; sleep 600"]
 [tasks.bridge]
 command = ["sh", "-c", "test -e mended || { echo 'the bridge is broken' >&2; exit 3; }; cat"]
 permanent_exit_codes = [3]

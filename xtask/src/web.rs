@@ -103,13 +103,21 @@ fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from(CHROMIUM), PathBuf::from);
     if !process::is_executable(&named) && named == Path::new(CHROMIUM) && may_install() {
         eprintln!("Chromium is missing; installing it (this takes some minutes, once)");
-        let mut install = Command::new("apt-get");
-        install.args(["install", "-y", "--no-install-recommends", "chromium"]).env("DEBIAN_FRONTEND", "noninteractive");
-        if let Err(error) = process::run(&mut install, CtrlC::EndsUs) {
+        if let Err(error) = install() {
             eprintln!("{error:#}");
         }
     }
     process::is_executable(&named).then_some(named)
+}
+
+fn install() -> Result<()> {
+    let chromium = || apt_get(&["install", "-y", "--no-install-recommends", "chromium"]);
+    // A fresh machine has empty lists, and knows no package: they are fetched, and it is tried again.
+    chromium().or_else(|_| apt_get(&["update"]).and_then(|()| chromium()))
+}
+
+fn apt_get(args: &[&str]) -> Result<()> {
+    process::run(Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive"), CtrlC::EndsUs)
 }
 
 fn may_install() -> bool {

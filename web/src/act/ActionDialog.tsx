@@ -1,8 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { Dialog } from '../ui/Dialog'
 import { ErrorNote } from '../ui/Notes'
-import type { Action, Field, Said } from './action'
+import { plural, visible } from '../ui/text'
+import type { Action, Field, Outcome, Said } from './action'
 import { FieldInput } from './FieldInput'
 
 /** Says what will happen, asks for what is needed, does it, and says what became of it. */
@@ -14,7 +16,7 @@ export function ActionDialog({ action, onClose }: { action: Action; onClose: () 
   const [key] = useState(() => crypto.randomUUID())
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
-  const [done, setDone] = useState<string>()
+  const [done, setDone] = useState<Outcome>()
   const queries = useQueryClient()
   const submit = async (event: FormEvent) => {
     event.preventDefault()
@@ -43,11 +45,7 @@ export function ActionDialog({ action, onClose }: { action: Action; onClose: () 
             />
           ))}
         <ErrorNote error={error} />
-        {done !== undefined && (
-          <p className="note note-good" role="status">
-            {done}
-          </p>
-        )}
+        {done !== undefined && <Became outcome={done} onLeave={onClose} />}
         <div className="buttons">
           <button type="button" onClick={onClose} autoFocus={action.fields.length === 0}>
             {done === undefined ? 'Leave it' : 'Close'}
@@ -60,6 +58,44 @@ export function ActionDialog({ action, onClose }: { action: Action; onClose: () 
         </div>
       </form>
     </Dialog>
+  )
+}
+
+/** Of what is asked for again, so many are named. */
+const AGAIN_SHOWN = 8
+
+function Became({ outcome, onLeave }: { outcome: Outcome; onLeave: () => void }) {
+  if (typeof outcome === 'string') {
+    return (
+      <p className="note note-good" role="status">
+        {outcome}
+      </p>
+    )
+  }
+  const { before, run, after, again = [] } = outcome
+  return (
+    <>
+      <p className="note note-good" role="status">
+        {before}
+        <Link to="/runs/$run" params={{ run }} onClick={onLeave}>
+          {run}
+        </Link>
+        {after}
+      </p>
+      {again.length > 0 && (
+        <section aria-label="Asked for again">
+          <p>{plural(again.length, 'operation was', 'operations were')} open where it was cut, and the new run asks for them again:</p>
+          <ul>
+            {again.slice(0, AGAIN_SHOWN).map((what) => (
+              <li key={what} className="wrap">
+                <bdi>{visible(what)}</bdi>
+              </li>
+            ))}
+            {again.length > AGAIN_SHOWN && <li className="faint">and {again.length - AGAIN_SHOWN} more</li>}
+          </ul>
+        </section>
+      )}
+    </>
   )
 }
 

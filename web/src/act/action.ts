@@ -14,6 +14,9 @@ export interface Field {
 /** What was said, JSON already read; fields that were left empty are missing. */
 export type Said = Record<string, unknown>
 
+/** What became of an action: words, or a run that was made, and what it asks for again. */
+export type Outcome = string | { before: string; run: string; after: string; again?: string[] }
+
 export interface Action {
   id: string
   title: string
@@ -23,7 +26,7 @@ export interface Action {
   scope: Scope
   isDangerous?: boolean
   /** Does it, and says what became of it. The key makes repeating it harmless. */
-  perform: (said: Said, key: string) => Promise<string>
+  perform: (said: Said, key: string) => Promise<Outcome>
 }
 
 export const text = (said: Said, name: string) => said[name] as string | undefined

@@ -19,7 +19,8 @@ export const PLAIN: Plain[] = [
     title: 'Pause',
     happens: 'Nothing new is started. What executes now ends and is recorded; timers, signals and answers are kept.',
     takesReason: true,
-    fits: (status) => !hasEnded(status) && status !== 'paused',
+    // A parked run does nothing, and would have to be unparked to do less.
+    fits: (status) => !hasEnded(status) && status !== 'paused' && status !== 'parked',
   },
   {
     id: 'resume',

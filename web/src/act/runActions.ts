@@ -1,6 +1,6 @@
 import { answered, api } from '../api/client'
-import { type RunSummary, hasEnded } from '../api/types'
-import { type Action, type Field, outcome, text } from './action'
+import { type Forked, type RunSummary, hasEnded } from '../api/types'
+import { type Action, type Field, type Outcome, outcome, text } from './action'
 import { PLAIN, type Plain, actPlainly } from './many'
 
 export interface Known {
@@ -205,10 +205,12 @@ function edited(input: unknown): string {
 }
 
 const inputHint = (input: unknown) =>
-  edited(input) ? 'As it was; edit it to give the new run another one.' : 'Leave it empty to keep the long one it had.'
+  edited(input) ? 'As it was; edit it to give the new run another one. If what is kept would have gone otherwise with it, the new run parks.' : 'Leave it empty to keep the long one it had.'
 
-const made = (forked: { run: string; new: boolean }) =>
-  forked.new ? `The new run is ${forked.run}.` : `The run ${forked.run} was made before.`
+function made({ run, new: isNew, reissued }: Forked): Outcome {
+  const again = reissued.map(({ key, kind, was }) => `${kind} ${key}${was ? `, which was ${was}` : ''}`)
+  return isNew ? { before: 'The new run is ', run, after: '.', again } : { before: 'The run ', run, after: ' was made before.' }
+}
 
 function remove({ run: { run } }: Known): Action {
   return {

@@ -34,7 +34,7 @@ export function scheduleActions({ schedule, paused_at, workflow }: ScheduleView)
     fields: [],
     perform: async () => {
       const { outcome, run } = await answered(api.POST('/api/v1/schedules/{schedule}/trigger', { params }))
-      if (outcome === 'started') return `The run ${run ?? ''} was started.`
+      if (outcome === 'started' && run) return { before: 'The run ', run, after: ' was started.' }
       return outcome === 'waits' ? 'It waits for the run before it to end.' : 'It was skipped: the run before it has not ended.'
     },
   }

@@ -1,4 +1,4 @@
-import { keepPreviousData, queryOptions } from '@tanstack/react-query'
+import { type QueryClient, keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { answered, api } from './client'
 import { readMetrics } from './metrics'
 import { hasEnded } from './types'
@@ -7,6 +7,10 @@ import { hasEnded } from './types'
 const LIVE_MS = 2_000
 const CALM_MS = 5_000
 const SELDOM_MS = 15_000
+const RARELY_MS = 30_000
+
+/** What changes a run and what it asks for are one commit, but two questions. */
+const COUNT_AGAIN_MS = 250
 
 export const RUNS_PAGE = 100
 export const JOURNAL_PAGE = 1_000
@@ -30,8 +34,8 @@ export const whoami = queryOptions({
   staleTime: 60_000,
 })
 
-export const runsPage = (filter: RunFilter, cursor?: string) =>
-  answered(api.GET('/api/v1/runs', { params: { query: { ...filter, cursor, limit: RUNS_PAGE } } }))
+export const runsPage = (filter: RunFilter, cursor: string, limit: number) =>
+  answered(api.GET('/api/v1/runs', { params: { query: { ...filter, cursor, limit } } }))
 
 export const runs = (filter: RunFilter, limit: number) =>
   queryOptions({
@@ -77,8 +81,11 @@ export const workflows = queryOptions({
   queryKey: ['workflows'],
   queryFn: () => answered(api.GET('/api/v1/workflows')),
   staleTime: 10_000,
-  refetchInterval: 10_000,
+  refetchInterval: RARELY_MS,
 })
+
+/** The same for whoever works on them: what was saved is there when they look up. */
+export const liveWorkflows = queryOptions({ ...workflows, staleTime: 0, refetchInterval: LIVE_MS })
 
 export const workflow = (name: string) =>
   queryOptions({
@@ -90,7 +97,7 @@ export const workflowVersions = (name: string) =>
   queryOptions({
     queryKey: ['workflow', name, 'versions'],
     queryFn: () => answered(api.GET('/api/v1/workflows/{workflow}/versions', { params: { path: { workflow: name } } })),
-    refetchInterval: 10_000,
+    refetchInterval: LIVE_MS,
   })
 
 export const workflowText = (name: string, version: string) =>
@@ -119,6 +126,20 @@ export const approvals = queryOptions({
   refetchInterval: CALM_MS,
 })
 
+/** How many there are, for whoever does something else: streams say when that may be another number. */
+export const approvalsCount = queryOptions({ ...approvals, refetchInterval: RARELY_MS })
+
+let countedAt = 0
+
+/** Something happened that an approval may be part of. Asked for soon, and not for every event. */
+export function approvalsMayDiffer(queries: QueryClient) {
+  const now = Date.now()
+  if (now < countedAt) return
+  const wait = Math.max(COUNT_AGAIN_MS, countedAt + LIVE_MS - now)
+  countedAt = now + wait
+  setTimeout(() => void queries.invalidateQueries({ queryKey: approvals.queryKey }), wait)
+}
+
 export const schedules = queryOptions({
   queryKey: ['schedules'],
   queryFn: () => answered(api.GET('/api/v1/schedules')),
@@ -130,6 +151,14 @@ export const tasks = (state?: string, run?: string) =>
     queryKey: ['tasks', state, run],
     queryFn: () => answered(api.GET('/api/v1/tasks', { params: { query: { state, run, limit: 200 } } })),
     refetchInterval: CALM_MS,
+  })
+
+/** The tasks of a run that are not done, with what their last attempts said: that is in no journal. */
+export const openTasks = (run: string) =>
+  queryOptions({
+    queryKey: ['run', run, 'tasks'],
+    queryFn: () => answered(api.GET('/api/v1/tasks', { params: { query: { run, limit: 1000 } } })),
+    refetchInterval: LIVE_MS,
   })
 
 export const task = (id: string) =>

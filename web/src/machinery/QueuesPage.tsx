@@ -45,7 +45,7 @@ export function QueuesPage() {
       </div>
       <ErrorNote error={found.error} />
       {found.isPending && !found.error && <Loading />}
-      {found.data && all.length === 0 && <Empty title={state ? `No task is ${state}.` : 'No task is queued. A task is there until it is done; one that failed for good stays, as dead.'} />}
+      {found.data && all.length === 0 && <NoTask state={state} />}
       {all.length > 0 && (
         <ul className="cards">
           {all.map((view) => (
@@ -58,27 +58,39 @@ export function QueuesPage() {
   )
 }
 
+function NoTask({ state }: { state?: string }) {
+  if (state) return <Empty title={`No task is ${state}.`} />
+  const command = `curl ${window.location.origin}/api/v1/tasks -H 'Content-Type: application/json' \\\n  -d '{"name": "log", "args": {"message": "hello"}}'`
+  return (
+    <Empty
+      title="No task is queued. One is there until it is done; one that failed for good stays, as dead. Runs queue tasks, and so can anybody:"
+      command={command}
+    />
+  )
+}
+
 function Depths({ samples }: { samples: Sample[] }) {
   const of = (name: string, queue: string, state?: string) =>
     samples.find((sample) => sample.name === name && sample.labels.queue === queue && (!state || sample.labels.state === state))?.value
   const queues = [...new Set(samples.flatMap(({ name, labels }) => (name === 'outlast_queue_tasks' && labels.queue) || []))]
   const ended = samples.filter(({ name }) => name === 'outlast_tasks_ended_total')
-  if (queues.length === 0) return <Empty title="No queue has a task." />
   return (
     <>
-      <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest']}>
-        {queues.map((queue) => (
-          <tr key={queue}>
-            <th scope="row">{queue}</th>
-            {STATES.map((state) => (
-              <td key={state} className="number">
-                {of('outlast_queue_tasks', queue, state) ?? 0}
-              </td>
-            ))}
-            <td>{length((of('outlast_queue_oldest_seconds', queue) ?? 0) * 1_000)}</td>
-          </tr>
-        ))}
-      </Table>
+      {queues.length > 0 && (
+        <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest']}>
+          {queues.map((queue) => (
+            <tr key={queue}>
+              <th scope="row">{queue}</th>
+              {STATES.map((state) => (
+                <td key={state} className="number">
+                  {of('outlast_queue_tasks', queue, state) ?? 0}
+                </td>
+              ))}
+              <td>{length((of('outlast_queue_oldest_seconds', queue) ?? 0) * 1_000)}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
       <p className="faint">
         Ended by this server since it started: {ended.map(({ labels, value }) => `${value} ${labels.outcome ?? ''}`).join(', ') || 'none'}.
       </p>

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { StartDialog } from '../act/StartDialog'
-import { workflows } from '../api/queries'
+import { liveWorkflows } from '../api/queries'
 import { useMay } from '../shell/scopes'
 import { Empty, ErrorNote, Loading } from '../ui/Notes'
 import { Table } from '../ui/Table'
@@ -10,7 +10,7 @@ import { Time } from '../ui/Time'
 import { short } from '../ui/text'
 
 export function WorkflowsPage() {
-  const found = useQuery(workflows)
+  const found = useQuery(liveWorkflows)
   const [starts, setStarts] = useState<string>()
   const may = useMay()
   const all = found.data?.workflows ?? []

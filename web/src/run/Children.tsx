@@ -20,7 +20,7 @@ export function Children({ run, parent }: { run: string; parent?: string }) {
           .
         </p>
       )}
-      {found.data.runs.length === 0 && <Empty title="It has started no other run." />}
+      {found.data.runs.length === 0 && <Empty title="It has started no other run. A workflow starts one, and waits for it, so:" command={'await Workflow.run("payment", { order: 7 })'} />}
       <ul className="plain">
         {found.data.runs.map((child) => (
           <li key={child.run}>

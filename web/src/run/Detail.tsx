@@ -1,13 +1,17 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useContext, useState } from 'react'
 import { ActionDialog } from '../act/ActionDialog'
+import { openTasks } from '../api/queries'
 import { Status } from '../ui/Status'
 import { Time } from '../ui/Time'
 import { Value } from '../ui/Value'
-import { visible } from '../ui/text'
+import { plural, visible } from '../ui/text'
 import { length } from '../ui/time'
+import { AttemptNote, FailureNote, Lines } from './Failure'
 import { ForkAt } from './forks'
 import type { Operation } from './operations'
+import { RunId } from './runId'
 
 /** Everything about one operation. */
 export function Detail({ operation, onClose }: { operation: Operation; onClose?: () => void }) {
@@ -46,7 +50,9 @@ export function Detail({ operation, onClose }: { operation: Operation; onClose?:
           </Link>
         </p>
       )}
-      {error && <Failure error={error} />}
+      {error && <FailureNote error={error} />}
+      {end === undefined && operation.task !== undefined && <Attempts task={operation.task} />}
+      {operation.log !== undefined && <Lines text={operation.log} title="Log" />}
       {operation.input !== undefined && (
         <>
           <h4>Given</h4>
@@ -63,6 +69,32 @@ export function Detail({ operation, onClose }: { operation: Operation; onClose?:
   )
 }
 
+/** A task that is not done: the queue knows what its attempts came to, the journal only what became of the last one. */
+function Attempts({ task }: { task: string }) {
+  const run = useContext(RunId)
+  const found = useQuery(openTasks(run)).data?.tasks.find((view) => view.task === task)
+  if (!found) return null
+  const { state, attempt, worker, until, note } = found
+  return (
+    <>
+      <p>
+        In the queue {visible(found.queue)}: {state}, {plural(attempt, 'attempt')} begun{worker && `, held by ${visible(worker)}`}
+        {state === 'delayed' && until && (
+          <>
+            , tried again <Time at={until} />
+          </>
+        )}
+        .
+      </p>
+      {note !== undefined && note !== null && (
+        <section aria-label="What its last attempt said">
+          <AttemptNote note={note} />
+        </section>
+      )}
+    </>
+  )
+}
+
 /** A fork in which this operation, or iteration, happens anew. */
 function ForkBefore({ operation: { events } }: { operation: Operation }) {
   const forkAt = useContext(ForkAt)
@@ -76,14 +108,5 @@ function ForkBefore({ operation: { events } }: { operation: Operation }) {
       </button>
       {opens && <ActionDialog action={forkAt(first)} onClose={() => setOpens(false)} />}
     </>
-  )
-}
-
-export function Failure({ error }: { error: { code: string; message: string; trace?: string } }) {
-  return (
-    <div className="note note-bad">
-      <strong className="mono">{visible(error.code)}</strong> <bdi className="wrap">{visible(error.message.slice(0, 4_000))}</bdi>
-      {error.trace && <pre className="trace">{visible(error.trace.slice(0, 8_000))}</pre>}
-    </div>
   )
 }

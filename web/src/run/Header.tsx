@@ -40,6 +40,7 @@ export function Header({ view, explained, style, operations, journal }: Props) {
           <bdi>{visible(summary.run)}</bdi>
         </h1>
         <Status status={summary.status} />
+        <Since view={view} journal={journal} />
         <span className="faint" role="status">
           {WHERE[journal.state]}
         </span>
@@ -78,6 +79,17 @@ export function Header({ view, explained, style, operations, journal }: Props) {
       {explained && <Why explained={explained} note={summary.note ?? undefined} />}
       <Actions view={view} explained={explained} style={style} operations={operations} />
     </header>
+  )
+}
+
+/** Since when it stands there: nothing was recorded since. When a run was parked is in no journal. */
+function Since({ view: { summary }, journal }: Pick<Props, 'view' | 'journal'>) {
+  if (summary.status === 'parked' || journal.state === 'loading') return null
+  const at = summary.finished_at ?? journal.events.at(-1)?.at ?? summary.created_at
+  return (
+    <span className="since faint">
+      since <Time at={at} />
+    </span>
   )
 }
 

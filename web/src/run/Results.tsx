@@ -1,23 +1,24 @@
 import { useQuery } from '@tanstack/react-query'
 import { runResult } from '../api/queries'
-import { type RunEvent, type RunView, hasEnded } from '../api/types'
+import { type RunView, hasEnded } from '../api/types'
 import { Value } from '../ui/Value'
 import { download } from '../ui/text'
-import { Failure } from './Detail'
+import { FailureNote } from './Failure'
+import { failureOf } from './operations'
+import type { Journal } from './useJournal'
 
 /** What the run began with, what it came to, and what it tells observers. */
-export function Results({ view, told }: { view: RunView; told: RunEvent[] }) {
+export function Results({ view, journal }: { view: RunView; journal: Journal }) {
   const ended = hasEnded(view.summary.status)
   const result = useQuery({ ...runResult(view.summary.run), enabled: ended }).data
-  const state = told.findLast(({ kind }) => kind.startsWith('STATE_'))
+  const state = journal.told.findLast(({ kind }) => kind.startsWith('STATE_'))
   return (
     <div className="columns">
       <Part title="Input" value={view.input} file={`${view.summary.run}.input.json`} />
       {result?.error && (
         <section>
           <h3>Error</h3>
-          <Failure error={result.error} />
-          {result.error.data !== undefined && <Value value={result.error.data} label="more about the error" />}
+          <FailureNote error={{ ...result.error, trace: traceOf(journal) }} />
         </section>
       )}
       {result?.status === 'completed' && (
@@ -32,6 +33,12 @@ export function Results({ view, told }: { view: RunView; told: RunEvent[] }) {
       {state && <Part title="State, as it was told last" value={state.payload} file={`${view.summary.run}.state.json`} />}
     </div>
   )
+}
+
+/** Where a run's error came from: the journal says it, the result does not. */
+function traceOf({ events }: Journal): string | undefined {
+  const last = events.findLast(({ kind }) => kind === 'RUN_ERRORED')
+  return last && failureOf(last)?.trace
 }
 
 function Part({ title, value, file }: { title: string; value: unknown; file: string }) {

@@ -3,7 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { Suspense, lazy, useMemo } from 'react'
 import { fork } from '../act/runActions'
 import { runExplain, runView, workflowText } from '../api/queries'
-import { hasEnded } from '../api/types'
+import { hasEnded, rests } from '../api/types'
 import { runRoute } from '../router'
 import { useMay } from '../shell/scopes'
 import { ErrorNote, Loading } from '../ui/Notes'
@@ -11,10 +11,12 @@ import { type Tab, Tabs } from '../ui/Tabs'
 import { Children } from './Children'
 import { Header } from './Header'
 import { JournalTab } from './JournalTab'
+import { LogTab } from './LogTab'
 import { OperationsTab } from './OperationsTab'
 import { Results } from './Results'
 import { Timeline } from './Timeline'
 import { ForkAt } from './forks'
+import { RunId } from './runId'
 import { operationsOf } from './operations'
 import { useJournal } from './useJournal'
 
@@ -72,8 +74,9 @@ export function RunPage() {
   }
   tabs.push(
     { id: 'operations', title: style === 'code' ? 'Steps' : 'Operations', body: () => <OperationsTab operations={operations} open={marks} /> },
+    { id: 'log', title: 'Log', body: () => <LogTab journal={journal} operations={operations} isAwake={!rests(summary.status)} /> },
     { id: 'journal', title: 'Journal', body: () => <JournalTab journal={journal} run={run} /> },
-    { id: 'values', title: 'Input and output', body: () => <Results view={view.data} told={journal.told} /> },
+    { id: 'values', title: 'Input and output', body: () => <Results view={view.data} journal={journal} /> },
     { id: 'children', title: 'Children', body: () => <Children run={run} parent={summary.parent ?? undefined} /> },
   )
   if (text?.text) {
@@ -91,14 +94,16 @@ export function RunPage() {
   return (
     <div className="run">
       <Header view={view.data} explained={explained.data} style={style} operations={operations} journal={journal} />
-      <ForkAt value={may('admin') ? forkAt : undefined}>
-        <Tabs
-          label="Parts of the run"
-          tabs={tabs}
-          chosen={tab}
-          onChoose={(next) => void navigate({ search: { tab: next }, replace: true })}
-        />
-      </ForkAt>
+      <RunId value={run}>
+        <ForkAt value={may('admin') ? forkAt : undefined}>
+          <Tabs
+            label="Parts of the run"
+            tabs={tabs}
+            chosen={tab}
+            onChoose={(next) => void navigate({ search: { tab: next }, replace: true })}
+          />
+        </ForkAt>
+      </RunId>
     </div>
   )
 }

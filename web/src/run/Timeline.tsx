@@ -17,7 +17,7 @@ export function Timeline({ operations, summary }: { operations: Operation[]; sum
   const [chosen, setChosen] = useState<string>()
   const [search, setSearch] = useState('')
   const from = Date.parse(summary.created_at)
-  const second = useNow(from)
+  const second = useNow(from, !rests(summary.status))
   const now = rests(summary.status) ? endOf(operations, summary) : Math.max(second, endOf(operations, summary))
   const until = Math.max(now, from + 1)
   const rows = useMemo(() => matching(operations, search), [operations, search])

@@ -17,7 +17,10 @@ export interface Operation {
   retries: number[]
   child?: string
   deadline?: number
-  error?: { code: string; message: string; trace?: string }
+  error?: Failure
+  /** Of a task: its id in the queue, and what it wrote for people beside what it returned. */
+  task?: string
+  log?: string
   input?: unknown
   output?: unknown
   /** Of an iteration: how many its container will have, where that is known. */
@@ -25,6 +28,16 @@ export interface Operation {
   /** Its events, by their place in the journal. */
   events: number[]
   level: number
+}
+
+/** Why something failed, as a journal has it. */
+export interface Failure {
+  code: string
+  message: string
+  /** Where it came from: the calls, and the lines of the source. */
+  trace?: string
+  /** More about it; of a command, what it wrote to stderr. */
+  data?: unknown
 }
 
 type Data = Record<string, unknown>
@@ -115,10 +128,12 @@ function say(operation: Operation, event: RunEvent, data: Data, [kind, says]: (t
   const name = data.name ?? data.title ?? data.workflow
   if (typeof name === 'string') operation.name = name
   if (typeof data.child === 'string' && kind === 'child') operation.child = data.child
+  if (typeof data.task === 'string') operation.task = data.task
+  if (typeof data.log === 'string') operation.log = data.log
   if (typeof data.deadline === 'number') operation.deadline = data.deadline
   if (typeof data.total === 'number') operation.total = data.total
   if (typeof data.attempts === 'number') operation.attempts = data.attempts
-  const error = data.error as Operation['error']
+  const error = failureOf(event)
   switch (says) {
     case 'begins':
       if (operation.events.length === 1) operation.start = at
@@ -148,6 +163,12 @@ function say(operation: Operation, event: RunEvent, data: Data, [kind, says]: (t
       Object.assign(operation, { state: 'skipped', end: at })
       break
   }
+}
+
+/** Why something failed, if an event says so. What there is to say beside it is the event's payload. */
+export function failureOf({ data, payload }: RunEvent): Failure | undefined {
+  const { error } = (data ?? {}) as { error?: Failure }
+  return error && { ...error, data: payload }
 }
 
 /** What is in an event's data rather than in its payload. */

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
-import { JOURNAL_PAGE, journalPage } from '../api/queries'
+import { JOURNAL_PAGE, approvalsMayDiffer, journalPage } from '../api/queries'
 import { AGAIN_MS, pause, untilHidden, watch, whenVisible } from '../api/stream'
 import type { RunEvent } from '../api/types'
 
@@ -35,6 +35,7 @@ export function useJournal(run: string, generation: number | undefined, expected
     const about = { run, generation, expected: atFirst.current }
     const reader = new Reader(about, stop.signal, setJournal, () => {
       void queries.invalidateQueries({ queryKey: ['run', run] })
+      approvalsMayDiffer(queries)
     })
     void reader.read()
     return () => stop.abort()

@@ -1,14 +1,15 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { useWindowVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, memo, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, useEffect, useRef, useState } from 'react'
 import type { RunSummary } from '../api/types'
 import { Status } from '../ui/Status'
 import { Time } from '../ui/Time'
 import { useNarrow } from '../ui/narrow'
 import { short, visible } from '../ui/text'
+import type { Rows } from './pages'
+import { useSight } from './sight'
 
 interface Props {
-  rows: RunSummary[]
+  rows: Rows
   selected: ReadonlySet<string>
   onSelect: (selected: ReadonlySet<string>) => void
   /** The last row came into sight. */
@@ -17,37 +18,31 @@ interface Props {
   onSight: (first: number, last: number) => void
 }
 
+/** How many rows before the end more are asked for. */
+const AHEAD = 60
 const COLUMNS = ['Select', 'Run', 'Status', 'Workflow', 'Version', 'Events', 'Created', 'Ended']
 
 /** Only the rows in sight are in the page, so that a hundred thousand are as fast as ten. */
 export function RunTable({ rows, selected, onSelect, onEnd, onSight }: Props) {
   const body = useRef<HTMLDivElement>(null)
-  const [offset, setOffset] = useState(0)
   const [active, setActive] = useState(0)
   const narrow = useNarrow()
   const navigate = useNavigate()
-  useLayoutEffect(() => setOffset(body.current?.offsetTop ?? 0), [rows.length])
-  const rowHeight = narrow ? 54 : 34
-  const virtual = useWindowVirtualizer({
-    count: rows.length,
-    estimateSize: () => rowHeight,
-    overscan: 12,
-    scrollMargin: offset,
-    getItemKey: (index) => rows[index]?.run ?? index,
-  })
-  useEffect(() => virtual.measure(), [rowHeight, virtual])
-  const items = virtual.getVirtualItems()
-  const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0]
+  const height = narrow ? 54 : 34
+  const { count } = rows
+  const { first, last, bring } = useSight(body, count, height)
   useEffect(() => onSight(first, last), [first, last, onSight])
   useEffect(() => {
-    if (rows.length > 0 && last >= rows.length - 20) onEnd()
-  }, [last, rows.length, onEnd])
+    if (count > 0 && last >= count - AHEAD) onEnd()
+  }, [last, count, onEnd])
 
   const focus = (index: number) => {
-    const next = Math.max(0, Math.min(rows.length - 1, index))
+    const next = Math.max(0, Math.min(count - 1, index))
     setActive(next)
-    virtual.scrollToIndex(next)
-    requestAnimationFrame(() => body.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)?.focus())
+    bring(next)
+    const reach = () => body.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)
+    // A row that was out of sight is drawn first.
+    requestAnimationFrame(() => (reach() ? reach()?.focus() : requestAnimationFrame(() => reach()?.focus())))
   }
   const toggle = (run: string) => {
     const next = new Set(selected)
@@ -58,13 +53,13 @@ export function RunTable({ rows, selected, onSelect, onEnd, onSight }: Props) {
   latest.current = toggle
   const [toggleLatest] = useState(() => (run: string) => latest.current(run))
   const onKey = (event: KeyboardEvent<HTMLDivElement>) => {
-    const row = rows[active]
+    const row = rows.at(active)
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return
     const steps: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 20, PageUp: -20 }
     const step = steps[event.key]
     if (step !== undefined) focus(active + step)
     else if (event.key === 'Home') focus(0)
-    else if (event.key === 'End') focus(rows.length - 1)
+    else if (event.key === 'End') focus(count - 1)
     else if (event.key === 'Enter') void navigate({ to: '/runs/$run', params: { run: row.run } })
     else if (event.key === 'x' || event.key === ' ') toggle(row.run)
     else return
@@ -72,7 +67,7 @@ export function RunTable({ rows, selected, onSelect, onEnd, onSight }: Props) {
   }
   return (
     <>
-      <div role="grid" aria-label="Runs" aria-rowcount={rows.length + 1} aria-multiselectable="true" className="grid">
+      <div role="grid" aria-label="Runs" aria-rowcount={count + 1} aria-multiselectable="true" className="grid">
         <div role="row" className="grid-row grid-head" aria-rowindex={1}>
           {COLUMNS.map((name) => (
             <span key={name} role="columnheader">
@@ -80,20 +75,20 @@ export function RunTable({ rows, selected, onSelect, onEnd, onSight }: Props) {
             </span>
           ))}
         </div>
-        <div ref={body} role="rowgroup" className="grid-body" style={{ height: virtual.getTotalSize() }} onKeyDown={onKey}>
-          {items.map(({ index, key, start }) => {
-            const row = rows[index]
+        <div ref={body} role="rowgroup" className="grid-body" style={{ height: count * height }} onKeyDown={onKey}>
+          {drawn(first, last).map((index) => {
+            const row = rows.at(index)
             return (
               row && (
                 <div
-                  key={key}
+                  key={row.run}
                   role="row"
                   aria-rowindex={index + 2}
                   aria-selected={selected.has(row.run)}
                   data-row={index}
-                  tabIndex={index === Math.min(active, rows.length - 1) ? 0 : -1}
+                  tabIndex={index === Math.min(active, count - 1) ? 0 : -1}
                   className="grid-row"
-                  style={{ transform: `translateY(${start - offset}px)`, height: rowHeight }}
+                  style={{ transform: `translateY(${index * height}px)`, height }}
                   onFocus={() => setActive(index)}
                 >
                   <Cells row={row} isSelected={selected.has(row.run)} onToggle={toggleLatest} />
@@ -109,6 +104,8 @@ export function RunTable({ rows, selected, onSelect, onEnd, onSight }: Props) {
     </>
   )
 }
+
+const drawn = (first: number, last: number) => Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index)
 
 interface CellsProps {
   row: RunSummary

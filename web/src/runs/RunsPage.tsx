@@ -28,16 +28,16 @@ export function RunsPage() {
     void navigate({ search: next })
   }
   const isFiltered = Object.keys(filter).length > 0
-  const chosen = rows.filter(({ run }) => selected.has(run))
+  const chosen = selected.size > 0 ? rows.filter(({ run }) => selected.has(run)) : []
   return (
     <div className="runs">
       <div className="bar">
         <h1>Runs</h1>
         <span className="faint" role="status">
-          {head.isHere && `${plural(rows.length, 'run')}${hasMore ? ' so far' : ''}`}
+          {head.isHere && counted(rows.count, hasMore ? totalOf(filter, head.counts) : undefined, hasMore)}
         </span>
         <span className="spread" />
-        {may('admin') && canBulk(filter) && rows.length > 0 && (
+        {may('admin') && canBulk(filter) && rows.count > 0 && (
           <button type="button" onClick={() => setActsOnAll(true)}>
             Act on all …
           </button>
@@ -53,9 +53,9 @@ export function RunsPage() {
       <Filters filter={filter} onChange={change} />
       {chosen.length > 0 && <Bulk runs={chosen} onDone={() => setSelected(new Set())} />}
       <ErrorNote error={head.error} />
-      {!head.isHere && rows.length === 0 && !head.error && <Loading />}
-      {head.isHere && rows.length === 0 && <NoRuns isFiltered={isFiltered} onClear={() => change({})} />}
-      {rows.length > 0 && (
+      {!head.isHere && rows.count === 0 && !head.error && <Loading />}
+      {head.isHere && rows.count === 0 && <NoRuns isFiltered={isFiltered} onClear={() => change({})} />}
+      {rows.count > 0 && (
         <RunTable
           rows={rows}
           selected={selected}
@@ -68,6 +68,19 @@ export function RunsPage() {
       {starts && <StartDialog onClose={() => setStarts(false)} />}
     </div>
   )
+}
+
+/** How many fit, where the counts say it: they are those of the namespace, by status. */
+function totalOf({ status, ...others }: RunFilter, counts: Record<string, number>): number | undefined {
+  if (Object.keys(others).length > 0) return undefined
+  const wanted = status?.split(',') ?? Object.keys(counts)
+  return wanted.reduce((sum, each) => sum + (counts[each] ?? 0), 0)
+}
+
+/** Rows are loaded as somebody comes to them. */
+function counted(here: number, total: number | undefined, hasMore: boolean): string {
+  if (total !== undefined && total > here) return `${here.toLocaleString('en')} of ${plural(total, 'run')}`
+  return `${plural(here, 'run')}${hasMore ? ' so far' : ''}`
 }
 
 function NoRuns({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {

@@ -1,6 +1,7 @@
+import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { ApiError } from '../api/client'
-import { RUNS_PAGE, type RunFilter } from '../api/queries'
+import { RUNS_PAGE, type RunFilter, approvalsMayDiffer } from '../api/queries'
 import { AGAIN_MS, pause, untilHidden, watchRuns, whenVisible } from '../api/stream'
 import type { RunSummary, RunsChange } from '../api/types'
 import { kept } from './pages'
@@ -24,14 +25,18 @@ const NOTHING: LiveRuns = { runs: [], counts: {}, isHere: false }
 export function useLiveRuns(filter: RunFilter): LiveRuns {
   const [live, setLive] = useState(NOTHING)
   const query = queryOf(filter)
+  const queries = useQueryClient()
   useEffect(() => {
     const stop = new AbortController()
     // What was there stays in sight until the new list comes.
     setLive((before) => ({ ...before, isHere: false, error: undefined }))
-    const onList = (next: LiveRuns) => setLive((before) => ({ ...next, runs: kept(before.runs, next.runs) }))
+    const onList = (next: LiveRuns) => {
+      setLive((before) => ({ ...next, runs: kept(before.runs, next.runs) }))
+      approvalsMayDiffer(queries)
+    }
     void follow(query, stop.signal, onList, (error) => setLive((before) => ({ ...before, error })))
     return () => stop.abort()
-  }, [query])
+  }, [query, queries])
   return live
 }
 
@@ -60,7 +65,8 @@ export async function follow(query: string, signal: AbortSignal, onList: (list: 
     if (signal.aborted) return
     if (watched.aborted) continue
     if (error instanceof ApiError && error.status !== 429) return onError(error)
-    onError(LOST)
+    // Too much was asked: the server says so in its own words, and is asked again.
+    onError(error instanceof ApiError ? error : LOST)
     await pause(AGAIN_MS)
   }
 }

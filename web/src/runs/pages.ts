@@ -38,6 +38,7 @@ export function fallen(older: Older, before: LiveRuns, head: LiveRuns): Older {
 
 /** Somebody asks for what begins here: from now on it begins here whatever happens before it. */
 export function pinned(older: Older, cursor: string): Older {
+  if (!older.pages.some((page) => page.isLoose && page.cursor === cursor)) return older
   const pages = older.pages.map((page) => (page.isLoose && page.cursor === cursor ? { cursor, runs: page.runs } : page))
   return { ...older, pages }
 }
@@ -47,22 +48,29 @@ export function fitted(older: Older, cursor: string, now: Pick<LiveRuns, 'runs' 
   const at = older.pages.findIndex((page) => page.cursor === cursor)
   if (at < 0) return older
   const [before, after] = [older.pages.slice(0, at), older.pages.slice(at)]
-  const fresh = { cursor, runs: kept(after.flatMap(({ runs }) => runs), now.runs) }
+  // Pages that lie behind all that is known now are not touched, however many there are.
+  const last = now.runs.at(-1)
+  const end = last ? after.findIndex(({ runs }) => runs[0] && created(runs[0]) < created(last)) : -1
+  const [touched, untouched] = end < 0 ? [after, []] : [after.slice(0, end), after.slice(end)]
+  const known = touched.flatMap(({ runs }) => runs)
+  const fresh = { cursor, runs: kept(known, now.runs) }
   if (now.next === undefined) return { pages: [...before, fresh] }
-  const left = new Set(behind(after.flatMap(({ runs }) => runs), now.runs))
-  const rest = after.map((page) => ({ ...page, runs: page.runs.filter((run) => left.has(run)) })).filter(({ runs }) => runs.length > 0)
+  const left = new Set(behind(known, now.runs))
+  const rest = touched.map((page) => ({ ...page, runs: page.runs.filter((run) => left.has(run)) })).filter(({ runs }) => runs.length > 0)
   // What comes next begins where this ends.
-  const [first, ...others] = rest
+  const [first, ...others] = [...rest, ...untouched]
   const pages = first ? [...before, fresh, { cursor: now.next, runs: first.runs }, ...others] : [...before, fresh]
   return { pages, next: first ? older.next : now.next }
 }
+
+const created = (run: RunSummary) => Date.parse(run.created_at)
 
 /** Of what was known of a list, what lies behind the part of it that is known now. What lies within and is missing there is gone. */
 function behind(known: RunSummary[], now: RunSummary[]): RunSummary[] {
   const here = new Set(now.map(({ run }) => run))
   const last = now.at(-1)
   const met = known.findLastIndex(({ run }) => here.has(run))
-  return known.filter((run, index) => index > met && (!last || run.created_at <= last.created_at))
+  return known.filter((run, index) => index > met && (!last || created(run) <= created(last)))
 }
 
 /** Rows that say the same stay the same objects, and are not drawn again. */
@@ -74,23 +82,55 @@ export function kept(before: RunSummary[], after: RunSummary[]): RunSummary[] {
   })
 }
 
-export interface Rows {
-  rows: RunSummary[]
-  /** Where each page begins among them. */
-  begins: number[]
+/** All that is known of a list, each run once. Nothing is copied: a change costs as much as there are pages, not runs. */
+export class Rows {
+  readonly count: number
+  /** Where each part begins among them. */
+  private readonly starts: number[]
+
+  constructor(private readonly parts: RunSummary[][]) {
+    let count = 0
+    this.starts = parts.map((part) => (count += part.length) - part.length)
+    this.count = count
+  }
+
+  /** Where each page behind the head begins. */
+  get begins(): number[] {
+    return this.starts.slice(1)
+  }
+
+  at(index: number): RunSummary | undefined {
+    let [low, high] = [0, this.starts.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.starts[middle] ?? 0) <= index) low = middle + 1
+      else high = middle
+    }
+    return this.parts[low - 1]?.[index - (this.starts[low - 1] ?? 0)]
+  }
+
+  filter(fits: (run: RunSummary) => boolean): RunSummary[] {
+    return this.parts.flatMap((part) => part.filter(fits))
+  }
 }
 
-/** All that is known of a list, each run once. */
+/** Joins a list's head and what lies behind it. The newest come first, so that a run is twice only where one part touches the one before. */
 export function joined(head: RunSummary[], { pages }: Older): Rows {
-  const rows = [...head]
-  const known = new Set(head.map(({ run }) => run))
-  const begins = pages.map(({ runs }) => {
-    const begin = rows.length
-    for (const run of runs) {
-      if (!known.has(run.run)) rows.push(run)
-      known.add(run.run)
-    }
-    return begin
-  })
-  return { rows, begins }
+  const parts = [head]
+  for (const { runs } of pages) parts.push(withoutThose(runs, parts))
+  return new Rows(parts)
+}
+
+/** A page without what the parts before it have. */
+function withoutThose(runs: RunSummary[], parts: RunSummary[][]): RunSummary[] {
+  const [newest] = runs
+  if (!newest) return runs
+  const known = new Set<string>()
+  for (let at = parts.length - 1; at >= 0; at -= 1) {
+    const part = parts[at] ?? []
+    const oldest = part.at(-1)
+    if (oldest && created(oldest) > created(newest)) break
+    for (const { run } of part) known.add(run)
+  }
+  return known.size > 0 && runs.some(({ run }) => known.has(run)) ? runs.filter(({ run }) => !known.has(run)) : runs
 }

@@ -6,6 +6,8 @@ import { NOTHING_OLDER, type Older, fallen, fitted, joined, loaded, pinned } fro
 
 /** How long somebody looks at a part of the list before it is followed: not every page that flies by is asked for. */
 const LOOKS_MS = 150
+/** From how many rows on more are loaded at once, and how many. */
+const DEEP = 500
 /** The most runs the server tells of at once. */
 const FOLLOWED_MAX = 1_000
 
@@ -23,14 +25,15 @@ export function useRows(filter: RunFilter) {
     before.current = head
     if (last.of === of && head.of === of && last.runs !== head.runs) change((now) => fallen(now, last, head))
   }, [head, of, change])
-  const { rows, begins } = useMemo(() => joined(head.runs, older), [head.runs, older])
-  const look = useSight(filter, older, begins, change)
+  const rows = useMemo(() => joined(head.runs, older), [head.runs, older])
+  const look = useFollowed(filter, older, rows.begins, change)
   const from = older.pages.length > 0 ? older.next : head.next
   const [isLoadingMore, setLoading] = useState(false)
   const loadMore = () => {
     if (from === undefined || isLoadingMore || head.of !== of) return
     setLoading(true)
-    runsPage(filter, from)
+    // Whoever has come this far goes on.
+    runsPage(filter, from, rows.count < DEEP ? RUNS_PAGE : DEEP)
       .then(({ runs, next }) => change((now) => loaded(now, from, runs, next ?? undefined)), () => pause(AGAIN_MS))
       .finally(() => setLoading(false))
   }
@@ -50,7 +53,7 @@ function useOlder(of: string): [Older, Change] {
 }
 
 /** Follows the part of the list that is looked at, if the head does not have it. */
-function useSight(filter: RunFilter, { pages }: Older, begins: number[], change: Change) {
+function useFollowed(filter: RunFilter, { pages }: Older, begins: number[], change: Change) {
   const [[first, last], look] = useState([0, 0])
   const at = begins.findLastIndex((begin, index) => begin <= first || (index === 0 && begin <= last))
   const cursor = pages[at]?.cursor

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useRouterState } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { answered, api } from '../api/client'
-import { approvals, whoami } from '../api/queries'
+import { approvalsCount, whoami } from '../api/queries'
 import { sessionIsOver, useNeedsSession } from '../api/session'
 import { type Theme, applyTheme, theme } from '../theme/theme'
 import { Empty, ErrorNote } from '../ui/Notes'
@@ -34,7 +34,7 @@ function Frame() {
     // Nothing that was read stays for whoever comes next.
     queries.clear()
   }
-  const waiting = useQuery(approvals).data?.approvals.length ?? 0
+  const waiting = useQuery(approvalsCount).data?.approvals.length ?? 0
   usePageTitle()
   return (
     <>
