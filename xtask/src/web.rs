@@ -79,18 +79,26 @@ enum Profile {
 
 /// The command `outlast` with the page as it is now.
 fn binary(profile: Profile) -> Result<PathBuf> {
-    let mut build = cargo(&["build", "--package", "outlast-cli", "--locked"]);
-    if profile == Profile::Release {
-        build.arg("--release");
-    }
-    process::run(&mut build, CtrlC::EndsUs)?;
+    process::run(
+        &mut match profile {
+            Profile::Debug => built_for_tests(&["--bin", "outlast"]),
+            Profile::Release => cargo(&["build", "--package", "outlast-cli", "--locked", "--release"]),
+        },
+        CtrlC::EndsUs,
+    )?;
     Ok(target().join(if profile == Profile::Release { "release/outlast" } else { "debug/outlast" }))
+}
+
+/// Of the whole workspace with all features: what the tests have built is not built again.
+fn built_for_tests(what: &[&str]) -> Command {
+    let mut build = cargo(&["build", "--workspace", "--all-features", "--locked"]);
+    build.args(what);
+    build
 }
 
 /// A program with workflows in code, which has the page, too.
 fn shop() -> Result<PathBuf> {
-    let mut build = cargo(&["build", "--package", "outlast-server", "--example", "shop", "--locked"]);
-    process::run(&mut build, CtrlC::EndsUs)?;
+    process::run(&mut built_for_tests(&["--example", "shop"]), CtrlC::EndsUs)?;
     Ok(target().join("debug/examples/shop"))
 }
 
