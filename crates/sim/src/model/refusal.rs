@@ -46,8 +46,10 @@ impl Judge<'_> {
             // The one too many is the first to settle, but for a sleep that is none.
             (How::Race, Outcome::Won(winner, _)) if !at_once && !was_there(*winner) => members,
             (How::AllSettled, Outcome::Settled(settled)) => {
-                let refusal = |one: &&Settled| matches!(one, Settled::Failed(failure) if refused(failure).is_some());
-                members - settled.iter().filter(refusal).count()
+                // A run that was cancelled before they were recorded began none of them.
+                let never = |failure: &Failure| refused(failure).is_some() || failure.code == code::CANCELLED;
+                let never = |one: &&Settled| matches!(one, Settled::Failed(failure) if never(failure));
+                members - settled.iter().filter(never).count()
             }
             _ => 0,
         };
