@@ -112,7 +112,7 @@ impl RunHandle {
     ///
     /// Refused with the code `already_running` if the run is not paused and was not asked to pause, and for an empty message.
     pub fn resume_with<T: Serialize + ?Sized>(&self, message: &T) -> Resume<'_> {
-        Resume { handle: self, message: encode(message), id: None }
+        Resume { handle: self, message: encode(message), by: None, id: None }
     }
 
     fn answer_callback(
@@ -160,10 +160,17 @@ pub struct Tell {
 pub struct Resume<'h> {
     handle: &'h RunHandle,
     message: Result<Bytes, EngineError>,
+    by: Option<String>,
     id: Option<String>,
 }
 
 impl<'h> Resume<'h> {
+    /// Who lets it go on.
+    pub fn by(mut self, by: &str) -> Resume<'h> {
+        self.by = Some(by.to_owned());
+        self
+    }
+
     /// Names it; a new unique id if nobody says otherwise. The same id is applied once for the life of the run: again it is
     /// [`Delivered::Duplicate`].
     pub fn id(mut self, id: &str) -> Resume<'h> {
@@ -172,7 +179,7 @@ impl<'h> Resume<'h> {
     }
 
     async fn send(self) -> Result<Delivered, EngineError> {
-        let Resume { handle, message, id } = self;
+        let Resume { handle, message, by, id } = self;
         let message = message?;
         if matches!(&message[..], b"null" | b"\"\"") {
             return Err(EngineError::Invalid(
@@ -186,7 +193,7 @@ impl<'h> Resume<'h> {
         let last = unread.iter().rev().find(|item| is_about_it(item.kind));
         let is_paused = last.map_or(view.status == Status::Paused, |item| item.kind == InboxKind::Pause);
         let message = Some(String::from_utf8_lossy(&message).into_owned());
-        let meta = ControlMeta { message, ..ControlMeta::default() };
+        let meta = ControlMeta { message, by, ..ControlMeta::default() };
         let is_named = id.is_some();
         let letter = Letter { id, ..handle.letter("a request") };
         if is_paused || view.status.is_terminal() {
@@ -227,6 +234,14 @@ pub struct Decide {
 }
 
 impl Tell {
+    /// Who asks for it: recorded with a pause, a resume and a request to stop. A callback's answer has no name.
+    pub fn by(mut self, by: &str) -> Tell {
+        if let Ok(Message::Control { meta, .. }) = &mut self.message {
+            meta.by = Some(by.to_owned());
+        }
+        self
+    }
+
     /// Names it; a new unique id if nobody says otherwise. The same id is applied once for the life of the run, whatever
     /// is asked for with it, so that a request can be repeated until it is acknowledged: again it is
     /// [`Delivered::Duplicate`].

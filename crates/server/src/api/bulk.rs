@@ -66,15 +66,15 @@ impl Action {
     }
 
     /// Does it. The id makes it count once for each run, however often it is asked for.
-    async fn perform(self, engine: &Engine, run: &str, reason: &str, id: &str) -> ApiResult<()> {
+    async fn perform(self, engine: &Engine, run: &str, reason: &str, by: &str, id: &str) -> ApiResult<()> {
         let run = engine.run(run)?;
         match self {
-            Action::Pause => drop(run.pause(reason).id(id).await?),
-            Action::Resume => drop(run.resume().id(id).await?),
+            Action::Pause => drop(run.pause(reason).by(by).id(id).await?),
+            Action::Resume => drop(run.resume().by(by).id(id).await?),
             Action::Unpark => drop(run.unpark().await?),
             Action::Retry => drop(run.fork(before_failure(&run).await?).id(&forked(run.id().as_str(), id)).await?),
-            Action::Cancel => drop(run.cancel(reason).id(id).await?),
-            Action::Terminate => run.terminate(reason).await?,
+            Action::Cancel => drop(run.cancel(reason).by(by).id(id).await?),
+            Action::Terminate => run.terminate(reason).by(by).await?,
             Action::Delete => run.delete(reason).await?,
         }
         Ok(())
@@ -105,10 +105,10 @@ pub(super) async fn begin(
         Some(key) => hex(&Sha256::digest(key.as_bytes()))[..32].to_owned(),
         None => fresh_id()?,
     };
-    let about = Arc::new((caller.engine.clone(), reason, format!("bulk-{id}")));
+    let about = Arc::new((caller.engine.clone(), reason, caller.name.clone(), format!("bulk-{id}")));
     let begun = app.bulk().begin(caller.engine.namespace(), &id, runs, move |run| {
         let about = Arc::clone(&about);
-        async move { action.perform(&about.0, &run, &about.1, &about.2).await }.boxed()
+        async move { action.perform(&about.0, &run, &about.1, &about.2, &about.3).await }.boxed()
     });
     begun.map(|view| (StatusCode::ACCEPTED, Answer(view))).ok_or_else(|| {
         let message = "too many bulk actions are under way";

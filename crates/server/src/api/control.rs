@@ -55,7 +55,7 @@ pub(super) async fn pause(
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<Reason>,
 ) -> ApiResult<Answer<Delivered>> {
-    let tell = caller.engine.run(&run)?.pause(reason(&request)?);
+    let tell = caller.engine.run(&run)?.pause(reason(&request)?).by(&caller.name);
     let tell = if let Some(key) = &key { tell.id(key) } else { tell };
     Ok(Answer(convert::delivered(tell.await?)))
 }
@@ -77,11 +77,11 @@ pub(super) async fn resume(
     let delivered = match &request.message {
         Some(message) => {
             let message = compact(message);
-            let resume = run.resume_with(&message);
+            let resume = run.resume_with(&message).by(&caller.name);
             if let Some(key) = &key { resume.id(key).await? } else { resume.await? }
         }
         None => {
-            let tell = run.resume();
+            let tell = run.resume().by(&caller.name);
             if let Some(key) = &key { tell.id(key).await? } else { tell.await? }
         }
     };
@@ -101,7 +101,7 @@ pub(super) async fn cancel(
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<Reason>,
 ) -> ApiResult<Answer<Delivered>> {
-    let tell = caller.engine.run(&run)?.cancel(reason(&request)?);
+    let tell = caller.engine.run(&run)?.cancel(reason(&request)?).by(&caller.name);
     let tell = if let Some(key) = &key { tell.id(key) } else { tell };
     Ok(Answer(convert::delivered(tell.await?)))
 }
@@ -113,7 +113,7 @@ pub(super) async fn terminate(
     Path(run): Path<String>,
     Json(request): Json<Reason>,
 ) -> ApiResult<Answer<Done>> {
-    caller.engine.run(&run)?.terminate(reason(&request)?).await?;
+    caller.engine.run(&run)?.terminate(reason(&request)?).by(&caller.name).await?;
     Ok(Answer(Done {}))
 }
 
