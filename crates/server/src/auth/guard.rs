@@ -44,6 +44,18 @@ pub(crate) struct Caller {
     pub(crate) has_session: bool,
 }
 
+impl Caller {
+    /// Refuses who may see only a namespace of others, for what is about all of them.
+    pub(crate) fn is_of_the_house(&self, app: &App, why: &str) -> ApiResult<()> {
+        let own = app.engine().namespace();
+        if self.engine.namespace() == own {
+            return Ok(());
+        }
+        let message = format!("{why} {own:?} may ask");
+        Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, "use a token of that namespace"))
+    }
+}
+
 impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 

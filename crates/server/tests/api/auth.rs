@@ -73,3 +73,15 @@ async fn who_did_what_is_written_down_and_nothing_secret_is() {
     assert!(!log.contains("canary") && !log.contains(&ann.text));
     assert_eq!(verify_audit(&path).unwrap(), Ok(3));
 }
+
+/// Metrics know no namespaces, and a question in SQL neither.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_admin_of_the_server_s_own_namespace_sees_its_metrics() {
+    let (own, other) = (token("own", "default", &[Scope::Admin]), token("other", "shop", &[Scope::Admin]));
+    let access = Access::Tokens(Arc::new(Tokens::new(&[own.token.clone(), other.token.clone()]).unwrap()));
+    let house = House::with(Options { access, ..Options::default() }).await.showing(&other.text);
+    assert_eq!(house.get("/metrics").await.refused(403), "forbidden");
+    let house = house.showing(&own.text);
+    assert!(house.get("/metrics").await.ok().as_str().unwrap().contains("outlast_runs{namespace=\"default\""));
+    house.leave().await;
+}
