@@ -98,7 +98,7 @@ async fn admit(app: &App, scope: Scope, method: &Method, headers: &HeaderMap) ->
     // Whoever shows a token is who that says, whatever cookies their browser has.
     let (shown, has_session) = match headers.contains_key(header::AUTHORIZATION) {
         true => (bearer(headers).map(Shown::Token), false),
-        false => (session::shown(headers).map(Shown::Session), true),
+        false => (session::shown(headers, app.is_encrypted()).map(Shown::Session), true),
     };
     if app.access().needed().is_none() {
         from_here(headers)?;

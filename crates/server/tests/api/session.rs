@@ -195,3 +195,22 @@ async fn a_session_streams() {
     }
     house.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logging_in_ends_the_other_cookie() {
+    let ann = token("ann", "shop", &[Scope::Read]);
+    let Guarded { house, _folder, .. } = guarded(&[&ann]).await;
+    for (origin, kept, ended) in [
+        (house.address.clone(), "outlast_session=", "__Host-outlast_session=;"),
+        (house.address.replace("http://", "https://"), "__Host-outlast_session=", "outlast_session=;"),
+    ] {
+        let begin = house.request(Method::POST, "/api/v1/session").header(header::ORIGIN, origin);
+        let response = begin.json(&json!({ "token": ann.text })).send().await.unwrap();
+        let said: Vec<&str> =
+            response.headers().get_all(header::SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with(kept) && !said[0].contains("Max-Age=0;"), "{said:?}");
+        assert!(said[1].starts_with(ended) && said[1].contains("Max-Age=0;"), "{said:?}");
+    }
+    house.leave().await;
+}
