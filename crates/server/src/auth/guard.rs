@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use outlast::Engine;
 
+use super::door::Kept;
 use super::session::{self, Sessions};
 use super::{Known, Scope};
 use crate::app::App;
@@ -42,6 +43,8 @@ pub(crate) struct Caller {
     pub(crate) scopes: Arc<[Scope]>,
     /// Whether a cookie says who it is, and not a header.
     pub(crate) has_session: bool,
+    /// What they showed, to be looked at again while they listen.
+    pub(super) shown: Option<Arc<Kept>>,
 }
 
 impl Caller {
@@ -103,7 +106,8 @@ async fn admit(app: &App, scope: Scope, method: &Method, headers: &HeaderMap) ->
     if app.access().needed().is_none() {
         from_here(headers)?;
         let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
-        return Ok(Caller { engine: app.engine().clone(), name, scopes, has_session: false });
+        let engine = app.engine().clone();
+        return Ok(Caller { engine, name, scopes, has_session: false, shown: None });
     }
     let found = whose(app, shown.ok_or_else(unknown)?, scope).await?;
     let (caller, _) = found.ok_or_else(unknown)?;
@@ -145,7 +149,8 @@ pub(crate) async fn whose(app: &App, shown: Shown<'_>, scope: Scope) -> ApiResul
     }
     let engine = app.engine_of(&token.namespace).await?;
     let (name, scopes) = (token.name.as_str().into(), token.scopes.as_slice().into());
-    Ok(Some((Caller { engine, name, scopes, has_session: false }, known)))
+    let shown = Some(Arc::new(Kept::from(shown)));
+    Ok(Some((Caller { engine, name, scopes, has_session: false, shown }, known)))
 }
 
 fn reads(method: &Method) -> bool {
@@ -157,7 +162,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn unknown() -> ApiError {
+pub(super) fn unknown() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "unauthenticated",
