@@ -86,6 +86,13 @@ impl RunHandle {
         self.answer_callback(callback, token, AnswerMeta::Failed(error), Ok(None))
     }
 
+    /// Whether this is the token of a callback of the run's current generation, open or not. For whoever lets strangers in by
+    /// such a token: one who has none must not learn what became of the run.
+    pub async fn is_token_of(&self, callback: &str, token: &str) -> Result<bool, EngineError> {
+        let generation = self.view().await?.generation;
+        Ok(self.engine.inner.secret.is_token(&self.run, generation, &Key::new(callback)?, token))
+    }
+
     /// A sign of life for a callback that asks for them.
     pub async fn heartbeat_callback(&self, callback: &str, token: &str) -> Result<Delivered, EngineError> {
         let (key, token) = (Key::new(callback)?, Some(token.to_owned()));

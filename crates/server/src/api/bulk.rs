@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,6 +14,7 @@ use super::control::{forked, fresh_id};
 use super::convert;
 use super::failure::before_failure;
 use crate::app::App;
+use crate::audit::Made;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
 use crate::bulk::Progress;
@@ -94,12 +96,12 @@ pub(super) async fn begin(
     caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<BulkRequest>,
-) -> ApiResult<(StatusCode, Answer<BulkView>)> {
+) -> ApiResult<(StatusCode, Option<Extension<Made>>, Answer<BulkView>)> {
     let action = Action::of(&request.action)?;
     let reason = text("`reason`", &request.reason, TEXT_BYTES_MAX)?.to_owned();
     let runs = find(&caller.engine, action, &request).await?;
     if request.dry_run {
-        return Ok((StatusCode::OK, Answer(Progress::counted(runs.len()))));
+        return Ok((StatusCode::OK, None, Answer(Progress::counted(runs.len()))));
     }
     let id = match key {
         Some(key) => hex(&Sha256::digest(key.as_bytes()))[..32].to_owned(),
@@ -110,7 +112,8 @@ pub(super) async fn begin(
         let about = Arc::clone(&about);
         async move { action.perform(&about.0, &run, &about.1, &about.2, &about.3).await }.boxed()
     });
-    begun.map(|view| (StatusCode::ACCEPTED, Answer(view))).ok_or_else(|| {
+    let made = Some(Extension(Made(id)));
+    begun.map(|view| (StatusCode::ACCEPTED, made, Answer(view))).ok_or_else(|| {
         let message = "too many bulk actions are under way";
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "busy", message, "ask again when one of them is done")
     })

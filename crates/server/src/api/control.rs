@@ -1,5 +1,6 @@
 //! Telling a run what to do.
 
+use axum::Extension;
 use axum::Json as Answer;
 use axum::http::StatusCode;
 use outlast::{Fork, Intervene, RunHandle};
@@ -7,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::convert;
 use super::failure::before_failure;
+use crate::audit::Made;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, compact, text};
 use crate::dto::{self, Delivered, Done, ForkRun, Forked, NodeRequest, Reason, Resume, Signal, Unparked};
@@ -139,7 +141,7 @@ pub(super) async fn fork(
     Path(run): Path<String>,
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<ForkRun>,
-) -> ApiResult<(StatusCode, Answer<Forked>)> {
+) -> ApiResult<(StatusCode, Extension<Made>, Answer<Forked>)> {
     let handle = caller.engine.run(&run)?;
     let mut fork = cut(&handle, &request).await?;
     let named = key.map(|key| forked(&run, &key));
@@ -159,7 +161,7 @@ pub(super) async fn fork(
     });
     let answer = Forked { run: forked.run.id().to_string(), new: forked.run.is_new(), reissued: reissued.collect() };
     let status = if answer.new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Answer(answer)))
+    Ok((status, Extension(Made(answer.run.clone())), Answer(answer)))
 }
 
 /// What the fork of a run is called that was asked for under a key. The same key means the same fork.

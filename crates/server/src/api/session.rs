@@ -6,7 +6,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 
 use crate::app::App;
-use crate::audit::Act;
 use crate::auth::session::{self, Sessions};
 use crate::auth::{Caller, Scope, Shown, whose};
 use crate::body::Json;
@@ -69,11 +68,6 @@ fn session_is_foreign() -> ApiError {
 }
 
 async fn noted(app: &App, caller: &Caller, action: &str) -> ApiResult<()> {
-    let act = Act {
-        who: caller.name.clone(),
-        namespace: caller.engine.namespace().clone(),
-        action: action.to_owned(),
-        target: "/api/v1/session".to_owned(),
-    };
-    app.audit(act, StatusCode::OK).await.map_err(|_| ApiError::internal())
+    let act = caller.act(action.to_owned(), "/api/v1/session".to_owned());
+    app.audit(act, None, StatusCode::OK).await.map_err(|_| ApiError::internal())
 }
