@@ -85,11 +85,15 @@ events! {
     RunPaused = 7, "RUN_PAUSED", Coordination {
         /// Why.
         meta reason: Option<String> = None,
+        /// By whom.
+        meta by: Option<String> = None,
     }
     /// An operator let the run go on.
     RunResumed = 8, "RUN_RESUMED", Checkpoint {
         /// What the operator told it.
         payload message: Option<Bytes>,
+        /// By whom.
+        meta by: Option<String> = None,
     }
     /// The run was asked to stop. It may clean up first.
     CancelRequested = 9, "CANCEL_REQUESTED", Checkpoint {

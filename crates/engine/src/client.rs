@@ -23,6 +23,7 @@ mod sql;
 mod start;
 mod tasks;
 mod tell;
+mod terminate;
 #[cfg(feature = "script")]
 mod trace;
 mod watch;
@@ -49,6 +50,7 @@ pub use schedule::{NewSchedule, ScheduleHandle, ScheduleView, Triggered};
 pub use start::Start;
 pub use tasks::Tasks;
 pub use tell::{Decide, Resume, Tell};
+pub use terminate::Terminating;
 #[cfg(feature = "script")]
 pub use trace::LookBack;
 pub use watch::Watched;

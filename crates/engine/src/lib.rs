@@ -41,7 +41,7 @@ pub use client::{
     ApprovalPage, Attached, ClaimRequest, Decide, Driven, Ended, Ends, EngineError, Enqueue, Explanation, Fork, Forked,
     List, Measured, NewSchedule, Observed, OpenApproval, Pauses, PendingApproval, PendingWait, Reissued, Resume,
     ResumeItem, ResumePage, RunHandle, ScheduleHandle, ScheduleView, Standing, Start, TaskOffer, Tasks, Tell,
-    Triggered, Unread, Waiting, WaitsFor, Watched, WorkerInfo, WorkflowVersion,
+    Terminating, Triggered, Unread, Waiting, WaitsFor, Watched, WorkerInfo, WorkflowVersion,
 };
 pub use code::*;
 pub use doctor::{Ailment, Diagnosis, Doctor, Finding};

@@ -41,7 +41,7 @@ pub fn describe_metrics() {
     describe_counter!(TIMERS_FIRED, "timers that fired");
     describe_histogram!(TIMER_LATE_SECONDS, Unit::Seconds, "how long the first timer of a sweep had been due");
     describe_counter!(TASKS_CLAIMED, "attempts at tasks begun by this process");
-    describe_counter!(TASKS_ENDED, "attempts at tasks that ended, by outcome");
+    describe_counter!(TASKS_ENDED, "attempts at tasks that ended, by queue and outcome");
     describe_gauge!(RUNS, "runs of a namespace, by status");
     describe_gauge!(RUNS_READY, "runs that could go on and that nobody drives");
     describe_gauge!(RUNS_OLDEST_SECONDS, Unit::Seconds, "how long the first of them could have gone on");
@@ -92,14 +92,33 @@ pub(crate) fn tasks_claimed(tasks: usize) {
     }
 }
 
-pub(crate) fn task_ended(outcome: &TaskOutcome) {
+/// The most queues whose tasks are counted by name. Whoever may queue tasks names queues: what they name must not fill the
+/// recorder. The tasks of all others are counted together, under [`OTHERS`].
+const QUEUES_COUNTED_MAX: usize = 256;
+const OTHERS: &str = "(others)";
+
+/// An attempt at a task of this queue ended.
+pub(crate) fn task_ended(queue: &QueueName, outcome: &TaskOutcome) {
     let outcome = match outcome {
         TaskOutcome::Finished { .. } => "finished",
         TaskOutcome::Failed { .. } => "failed",
         TaskOutcome::Retry { .. } => "retry",
         TaskOutcome::GivenBack => "given_back",
     };
-    counter!(TASKS_ENDED, "outcome" => outcome).increment(1);
+    static COUNTED: Mutex<BTreeSet<QueueName>> = Mutex::new(BTreeSet::new());
+    let queue = counted_as(queue, &mut COUNTED.lock().unwrap_or_else(PoisonError::into_inner));
+    counter!(TASKS_ENDED, "queue" => queue, "outcome" => outcome).increment(1);
+}
+
+/// The first so many queues of a process have their own names.
+fn counted_as(queue: &QueueName, counted: &mut BTreeSet<QueueName>) -> String {
+    if !counted.contains(queue) {
+        if counted.len() >= QUEUES_COUNTED_MAX {
+            return OTHERS.to_owned();
+        }
+        counted.insert(queue.clone());
+    }
+    queue.as_str().to_owned()
 }
 
 /// Queues whose gauges were set. A queue that is empty now says so; nobody would believe the last number for ever.
@@ -140,4 +159,18 @@ fn count_of<T: PartialEq>(counts: &[(T, u64)], what: T) -> f64 {
 
 fn age(since: Option<Timestamp>, now: Timestamp) -> f64 {
     since.map_or(0.0, |since| now.since(since).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_queues_are_counted_by_name_and_all_others_together() {
+        let mut counted = BTreeSet::new();
+        let mut told = |number: usize| counted_as(&QueueName::new(format!("q-{number}")).unwrap(), &mut counted);
+        let names: BTreeSet<String> = (0..10 * QUEUES_COUNTED_MAX).map(&mut told).collect();
+        assert_eq!(names.len(), QUEUES_COUNTED_MAX + 1);
+        assert_eq!((told(0).as_str(), told(QUEUES_COUNTED_MAX).as_str()), ("q-0", OTHERS));
+    }
 }

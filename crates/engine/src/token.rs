@@ -65,10 +65,19 @@ impl Secret {
 
     /// The token of a callback. Not stored in the journal: it is made again when it is needed.
     pub(crate) fn token(&self, run: &RunKey, generation: Generation, key: &Key) -> String {
+        hex(&self.callback(run, generation, key).finalize().into_bytes())
+    }
+
+    /// Whether this is the token of that callback. How long the answer takes says nothing about it.
+    pub(crate) fn is_token(&self, run: &RunKey, generation: Generation, key: &Key, shown: &str) -> bool {
+        unhex(shown).is_some_and(|shown| self.callback(run, generation, key).verify_slice(&shown).is_ok())
+    }
+
+    fn callback(&self, run: &RunKey, generation: Generation, key: &Key) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a MAC takes a key of any length");
         // No part can contain a line break, so that no two callbacks have the same text.
         mac.update(format!("{}\n{}\n{generation}\n{key}", run.namespace, run.id).as_bytes());
-        hex(&mac.finalize().into_bytes())
+        mac
     }
 }
 

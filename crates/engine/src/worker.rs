@@ -172,7 +172,7 @@ impl Worker {
             if let TaskOutcome::Retry { at, .. } = &ended.outcome {
                 self.board.task_due(*at);
             }
-            meters::task_ended(&ended.outcome);
+            meters::task_ended(&task.queue, &ended.outcome);
             desk.outcomes.push(delivery(&task, ended.outcome));
         }
     }

@@ -75,7 +75,7 @@ impl State {
                 Ok(())
             }
             Event::InterventionRefused { .. } => Ok(()),
-            Event::RunResumed { message } => {
+            Event::RunResumed { message, .. } => {
                 self.note_message(message.as_ref());
                 Ok(())
             }

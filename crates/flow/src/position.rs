@@ -128,7 +128,7 @@ pub fn derive<'e>(
     let mut pause = Pause::default();
     for (index, event) in events.into_iter().enumerate() {
         let index = Index(index as u64);
-        if let Event::RunPaused { reason } = event {
+        if let Event::RunPaused { reason, .. } = event {
             pause = Pause { at: Some(index), reason: reason.clone() };
         } else if let Event::RunResumed { .. } | Event::CancelRequested { .. } = event {
             pause = Pause::default();

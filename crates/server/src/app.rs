@@ -9,7 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use outlast::{Engine, EngineError};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
-use crate::audit::{Act, Audit};
+use crate::audit::{Act, Audit, Made};
 use crate::auth::Access;
 use crate::bulk::Bulk;
 use crate::hooks::Hooks;
@@ -109,10 +109,10 @@ impl App {
     }
 
     /// Writes down what somebody did.
-    pub(crate) async fn audit(&self, act: Act, status: StatusCode) -> io::Result<()> {
+    pub(crate) async fn audit(&self, act: Act, made: Option<Made>, status: StatusCode) -> io::Result<()> {
         tracing::info!(who = %act.who, namespace = %act.namespace, action = act.action, status = status.as_u16());
         let Some(audit) = &self.0.audit else { return Ok(()) };
-        let written = audit.append(act, status, self.0.engine.now());
+        let written = audit.append(act, made, status, self.0.engine.now());
         written.inspect_err(|error| tracing::error!(%error, "the audit log cannot be written"))
     }
 

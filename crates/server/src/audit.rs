@@ -20,10 +20,16 @@ const BEGINNING: &str = "";
 /// Something somebody did.
 pub(crate) struct Act {
     pub(crate) who: Arc<str>,
+    /// The id of their token, where they have one.
+    pub(crate) token: Option<Arc<str>>,
     pub(crate) namespace: Namespace,
     pub(crate) action: String,
     pub(crate) target: String,
 }
+
+/// What an answer names that the path of its request does not: the run, the task or the bulk action that was made, or found.
+#[derive(Clone, Debug)]
+pub(crate) struct Made(pub(crate) String);
 
 /// An audit log that is open.
 pub(crate) struct Audit(Mutex<Chain>);
@@ -60,15 +66,17 @@ impl Audit {
     }
 
     /// Appends a line.
-    pub(crate) fn append(&self, act: Act, status: StatusCode, at: Timestamp) -> io::Result<()> {
+    pub(crate) fn append(&self, act: Act, made: Option<Made>, status: StatusCode, at: Timestamp) -> io::Result<()> {
         let mut chain = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let audited = Audited {
             index: chain.index,
             at: instant::text(at),
             who: act.who.to_string(),
+            token: act.token.as_deref().map(str::to_owned),
             namespace: act.namespace.to_string(),
             action: act.action,
             target: act.target,
+            made: made.map(|Made(id)| id),
             status: status.as_u16(),
             previous: chain.previous.clone(),
         };
@@ -108,6 +116,7 @@ mod tests {
     fn act(target: &str) -> Act {
         Act {
             who: "ann".into(),
+            token: None,
             namespace: Namespace::new("shop").unwrap(),
             action: "POST /x".to_owned(),
             target: target.to_owned(),
@@ -117,7 +126,7 @@ mod tests {
     fn write(path: &Path, targets: &[&str]) {
         let audit = Audit::open(path).unwrap();
         for target in targets {
-            audit.append(act(target), StatusCode::OK, Timestamp::from_millis(0)).unwrap();
+            audit.append(act(target), None, StatusCode::OK, Timestamp::from_millis(0)).unwrap();
         }
     }
 

@@ -1,5 +1,6 @@
 //! Who may do what. A token belongs to one namespace and has scopes; nothing else in a request says whose runs it is about.
 
+mod door;
 mod guard;
 mod scope;
 pub(crate) mod session;
@@ -10,6 +11,7 @@ pub use token::{NewToken, Token, TokenError, Tokens};
 
 pub(crate) use token::{Known, hex};
 
+pub(crate) use door::Door;
 pub(crate) use guard::{Caller, Needs, Shown, guard, whose};
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 pub use config::{Hook, HookAction, HookError, HookSecret};
 
 use crate::app::App;
-use crate::audit::Act;
+use crate::audit::{Act, Made};
 use crate::auth::hex;
 use crate::body::{self, Path, compact};
 use crate::dto::HookReceived;
@@ -91,12 +91,14 @@ pub(crate) async fn receive(
     let status = done.as_ref().map_or_else(ApiError::status, |_| StatusCode::OK);
     let act = Act {
         who: format!("hook {}", hook.name).into(),
+        token: None,
         namespace: engine.namespace().clone(),
         action: "POST /hooks/{hook}".to_owned(),
         // Its id is a secret.
         target: hook.name.clone(),
     };
-    app.audit(act, status).await.map_err(|_| ApiError::internal())?;
+    let made = done.as_ref().ok().map(|received| Made(received.run.clone()));
+    app.audit(act, made, status).await.map_err(|_| ApiError::internal())?;
     done.map(Answer)
 }
 

@@ -2,8 +2,10 @@
 
 mod group;
 mod pipes;
+mod secrets;
 mod verdict;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use tokio::process::Command;
 
 use group::Group;
 use pipes::{Overflow, Tail, collect, feed, listen};
+use secrets::Secrets;
 
 /// The codes of errors that only these tasks have.
 pub mod code {
@@ -103,6 +106,9 @@ impl CommandTask {
     }
 
     /// The variables of the worker's environment that it may see, besides `PATH`. One that is not set is not passed.
+    ///
+    /// What such a variable holds is taken for a secret if it has at least 8 bytes: `***` stands for it in whatever is kept and
+    /// shown of the program, its result included. Those that everybody knows (`HOME`, `USER`, `LANG`, …) are no secrets.
     #[must_use]
     pub fn env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> CommandTask {
         self.env = names.into_iter().map(Into::into).collect();
@@ -154,13 +160,15 @@ impl CommandTask {
 
     /// One attempt.
     async fn attempt(&self, context: &TaskContext, args: &RawValue) -> Result<Box<RawValue>> {
-        let mut group = self.start(context)?;
-        let mut heard = Heard::default();
+        let variables = self.variables();
+        let secrets = Secrets::of(&variables);
+        let mut group = self.start(context, variables)?;
+        let mut heard = Heard { output: Vec::new(), stderr: Tail::new(secrets.clone()) };
         let talk = self.talk(&mut group, context, args, &mut heard);
         let ended = tokio::time::timeout(self.timeout, talk).await;
         let Heard { output, stderr } = heard;
         match ended {
-            Ok(Ok(status)) => self.judge(status, output, &stderr, context),
+            Ok(Ok(status)) => self.judge(status, &Said { output, stderr, secrets }, context),
             Ok(Err(Trouble::Overflow(Overflow))) => {
                 group.stop(self.grace).await;
                 Err(self.overflow(&stderr))
@@ -176,15 +184,20 @@ impl CommandTask {
         }
     }
 
-    fn start(&self, context: &TaskContext) -> Result<Group> {
+    /// Those it may see that are set.
+    fn variables(&self) -> Vec<(&str, OsString)> {
+        let names = self.env.iter().map(String::as_str);
+        names.filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
+    }
+
+    fn start(&self, context: &TaskContext, variables: Vec<(&str, OsString)>) -> Result<Group> {
         let mut command = Command::new(self.program()?);
         command.args(&self.command[1..]).current_dir(&self.cwd);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env_clear();
-        for name in self.env.iter().map(String::as_str).chain(["PATH"]) {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
+        command.envs(variables);
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
         }
         command.env("OUTLAST_TASK", context.name().as_str());
         command.env("OUTLAST_TASK_ID", context.id().as_str());
@@ -249,10 +262,16 @@ impl CommandTask {
 }
 
 /// What came out of a program.
-#[derive(Default)]
 struct Heard {
     output: Vec<u8>,
     stderr: Tail,
+}
+
+/// What came out of a program that has ended, and what must not be told of it.
+struct Said {
+    output: Vec<u8>,
+    stderr: Tail,
+    secrets: Secrets,
 }
 
 /// Why listening to a program was given up.

@@ -12,13 +12,17 @@ use crate::web::Web;
 const CANARY: &str = "Q0FOQVJZLUNBTkFSWS1DQU5BUlktQ0FOQVJZ";
 const TOML: &str = r#"
 [tasks.use]
-command = ["sh", "-c", "echo using a secret of ${#SECRET} letters >&2; echo ${#SECRET}"]
+command = ["sh", "-c", "echo using $SECRET of ${#SECRET} letters >&2; sleep 2; echo [${#SECRET}, \\\"$SECRET\\\"]"]
 env = ["SECRET"]
 
 [tasks.wrong]
-command = ["sh", "-c", "exit 3"]
+command = ["sh", "-c", "echo bad key $SECRET >&2; echo $SECRET; exit 3"]
 env = ["SECRET"]
 permanent_exit_codes = [3]
+
+[tasks.odd]
+command = ["sh", "-c", "echo it is $SECRET"]
+env = ["SECRET"]
 
 [[hooks]]
 id = "mT3k9bQx7fWz2LpR8sVn4cYd"
@@ -46,6 +50,7 @@ fn a_secret_is_in_no_log_event_page_export_or_file() {
     let place = Place::new(&[
         ("uses.wf", "return await Task.run(\"use\")\n"),
         ("fails.wf", "return await Task.run(\"wrong\")\n"),
+        ("odd.wf", "return await Task.run(\"odd\")\n"),
         ("outlast.toml", TOML),
     ]);
     let new = ["token", "new", "ann", "--scope", "admin", "--add", "--quiet"];
@@ -58,9 +63,19 @@ fn a_secret_is_in_no_log_event_page_export_or_file() {
     web.token = Some(token);
     web.post("/api/v1/runs", &json!({ "workflow": "uses", "id": "u" })).is(201);
     web.post("/api/v1/runs", &json!({ "workflow": "fails", "id": "f" })).is(201);
-    assert_eq!(web.result("u")["output"], CANARY.len());
-    assert_eq!(web.result("f")["status"], "failed");
+    web.post("/api/v1/runs", &json!({ "workflow": "odd", "id": "o" })).is(201);
+    // While it runs: what a program has said by now is its progress.
     let mut answers = String::new();
+    eventually("the task says something", || {
+        let tasks = web.get("/api/v1/tasks").is(200).body;
+        answers += &tasks;
+        tasks.contains("using ***")
+    });
+    assert_eq!(web.result("u")["output"], json!([CANARY.len(), "***"]));
+    for (run, told) in [("f", "exit code 3: bad key ***"), ("o", "it begins with: it is ***")] {
+        let failed = web.result(run);
+        assert!(failed["status"] == "failed" && failed.to_string().contains(told), "{failed}");
+    }
     // Secrets where they do not belong, and a webhook that nobody signed.
     let shown = web.token.replace(format!("olt_{CANARY}"));
     for path in [&format!("/api/v1/runs?token={CANARY}"), "/api/v1/whoami", &format!("/hooks/{CANARY}"), "/metrics"] {
@@ -74,7 +89,7 @@ fn a_secret_is_in_no_log_event_page_export_or_file() {
     std::io::Read::read_to_string(&mut asked, &mut refused).unwrap();
     assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
     answers += &refused;
-    for run in ["u", "f"] {
+    for run in ["u", "f", "o"] {
         for part in ["", "/events", "/explain", "/operations", "/export", "/result"] {
             answers += &web.get(&format!("/api/v1/runs/{run}{part}")).is(200).body;
         }

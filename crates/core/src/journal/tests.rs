@@ -77,11 +77,11 @@ fn finished() -> Event {
 }
 
 fn paused() -> Event {
-    Event::RunPaused { reason: None }
+    Event::RunPaused { reason: None, by: None }
 }
 
 fn resumed() -> Event {
-    Event::RunResumed { message: None }
+    Event::RunResumed { message: None, by: None }
 }
 
 fn cancel() -> Event {

@@ -104,3 +104,17 @@ fn a_step_that_worked_at_once_has_no_envelope() {
     let record = Event::RunFinished { output: Bytes::from("42") }.encode(AT);
     assert_eq!((record.key, record.meta, record.payload), (None, None, Some(Bytes::from("42"))));
 }
+
+#[test]
+fn who_paused_a_run_or_let_it_go_on_stands_beside_what_was_always_written() {
+    let by = Some("ann".to_owned());
+    let paused = Event::RunPaused { reason: Some("lunch".to_owned()), by: by.clone() };
+    let resumed = Event::RunResumed { message: Some(Bytes::from("42")), by };
+    for (event, meta, payload) in
+        [(paused, r#"{"reason":"lunch","by":"ann"}"#, None), (resumed, r#"{"by":"ann"}"#, Some(Bytes::from("42")))]
+    {
+        let record = event.encode(AT);
+        assert_eq!((record.meta.clone(), record.payload.clone()), (Some(Bytes::from(meta)), payload));
+        assert_eq!(Event::decode(&record).unwrap(), event);
+    }
+}

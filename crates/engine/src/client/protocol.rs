@@ -353,6 +353,7 @@ async fn policy_of(inner: &Inner, ticket: &Ticket) -> Result<Option<TaskPolicy>,
 struct Word {
     namespace: Namespace,
     task: TaskId,
+    queue: QueueName,
     token: TaskToken,
     outcome: TaskOutcome,
     receipt: Option<Receipt>,
@@ -362,11 +363,11 @@ impl Word {
     /// Nobody repeats it: whoever claims next comes to the same.
     fn about(task: &ClaimedTask, outcome: TaskOutcome) -> Word {
         let (namespace, id) = (task.namespace.clone(), task.id.clone());
-        Word { namespace, task: id, token: task.token, outcome, receipt: None }
+        Word { namespace, task: id, queue: task.queue.clone(), token: task.token, outcome, receipt: None }
     }
 
     fn delivery(&self) -> Delivery {
-        let Word { namespace, task, token, outcome, receipt } = self;
+        let Word { namespace, task, token, outcome, receipt, .. } = self;
         let (namespace, task) = (namespace.clone(), task.clone());
         Delivery::Task { namespace, task, token: *token, outcome: outcome.clone(), receipt: receipt.clone() }
     }
@@ -385,7 +386,7 @@ enum Said {
 
 async fn tell_one(inner: &Inner, ticket: &Ticket, outcome: TaskOutcome) -> Result<Said, EngineError> {
     let (namespace, task, receipt) = (ticket.namespace.clone(), ticket.task.clone(), ticket.receipt(&outcome));
-    let word = Word { namespace, task, token: ticket.token(), outcome, receipt };
+    let word = Word { namespace, task, queue: ticket.queue.clone(), token: ticket.token(), outcome, receipt };
     Ok(tell(inner, vec![word]).await?.pop().unwrap_or(Said::Never))
 }
 
@@ -406,10 +407,10 @@ async fn tell(inner: &Inner, words: Vec<Word>) -> Result<Vec<Said>, EngineError>
         pause(&inner.time, &mut wait).await;
     };
     let mut said = Vec::with_capacity(answers.len());
-    for (answer, Word { outcome, .. }) in answers.into_iter().zip(words) {
+    for (answer, Word { queue, outcome, .. }) in answers.into_iter().zip(words) {
         said.push(match answer? {
             Delivered::Delivered => {
-                meters::task_ended(&outcome);
+                meters::task_ended(&queue, &outcome);
                 Said::Now
             }
             Delivered::Duplicate => Said::Before,

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::{Attached, EngineError, Observed, Watched};
 use crate::board::EndOfRun;
 use crate::drive::OperationInfo;
-use crate::driver::{Command, Inspected, Terminate, Terminated};
+use crate::driver::{Command, Inspected};
 use crate::engine::Engine;
 
 /// A run, from outside: wait for its result, tell it things. Dropping the handle does nothing to the run.
@@ -234,27 +234,6 @@ impl RunHandle {
         let (reply, answer) = oneshot::channel();
         self.engine.inner.drivers.send(&self.run, Command::Inspect { run: self.run.clone(), reply });
         answer.await.unwrap_or(Inspected::Nothing)
-    }
-
-    /// Ends the run without asking it: its cleanup does not run, whoever drives it is cut off, and what it executes is
-    /// refused. Works wherever it stands, also parked, and also if its program cannot be built any more. Its children are
-    /// closed as it was said when they were started, and its parent is told.
-    pub async fn terminate(&self, reason: &str) -> Result<(), EngineError> {
-        let inner = &self.engine.inner;
-        let node = inner.node()?;
-        if !node.looping {
-            node.hold_lease().await?;
-        }
-        let (reply, answer) = oneshot::channel();
-        let (run, claim) = (self.run.clone(), inner.next_claim());
-        let order = Terminate { run, reason: reason.to_owned(), claim, reply };
-        if !inner.drivers.send(&self.run, Command::Terminate(Box::new(order))) {
-            return Err(EngineError::Stopped);
-        }
-        match answer.await.map_err(|_| EngineError::Stopped)?? {
-            Terminated::Now => Ok(()),
-            Terminated::Before => Err(EngineError::Lost { run: self.run.clone(), what: "a request" }),
-        }
     }
 
     /// Lets a parked run go on, after whatever stopped it was mended; whether it was parked.

@@ -86,6 +86,13 @@ impl RunHandle {
         self.answer_callback(callback, token, AnswerMeta::Failed(error), Ok(None))
     }
 
+    /// Whether this is the token of a callback of the run's current generation, open or not. For whoever lets strangers in by
+    /// such a token: one who has none must not learn what became of the run.
+    pub async fn is_token_of(&self, callback: &str, token: &str) -> Result<bool, EngineError> {
+        let generation = self.view().await?.generation;
+        Ok(self.engine.inner.secret.is_token(&self.run, generation, &Key::new(callback)?, token))
+    }
+
     /// A sign of life for a callback that asks for them.
     pub async fn heartbeat_callback(&self, callback: &str, token: &str) -> Result<Delivered, EngineError> {
         let (key, token) = (Key::new(callback)?, Some(token.to_owned()));
@@ -112,7 +119,7 @@ impl RunHandle {
     ///
     /// Refused with the code `already_running` if the run is not paused and was not asked to pause, and for an empty message.
     pub fn resume_with<T: Serialize + ?Sized>(&self, message: &T) -> Resume<'_> {
-        Resume { handle: self, message: encode(message), id: None }
+        Resume { handle: self, message: encode(message), by: None, id: None }
     }
 
     fn answer_callback(
@@ -160,10 +167,17 @@ pub struct Tell {
 pub struct Resume<'h> {
     handle: &'h RunHandle,
     message: Result<Bytes, EngineError>,
+    by: Option<String>,
     id: Option<String>,
 }
 
 impl<'h> Resume<'h> {
+    /// Who lets it go on.
+    pub fn by(mut self, by: &str) -> Resume<'h> {
+        self.by = Some(by.to_owned());
+        self
+    }
+
     /// Names it; a new unique id if nobody says otherwise. The same id is applied once for the life of the run: again it is
     /// [`Delivered::Duplicate`].
     pub fn id(mut self, id: &str) -> Resume<'h> {
@@ -172,7 +186,7 @@ impl<'h> Resume<'h> {
     }
 
     async fn send(self) -> Result<Delivered, EngineError> {
-        let Resume { handle, message, id } = self;
+        let Resume { handle, message, by, id } = self;
         let message = message?;
         if matches!(&message[..], b"null" | b"\"\"") {
             return Err(EngineError::Invalid(
@@ -186,7 +200,7 @@ impl<'h> Resume<'h> {
         let last = unread.iter().rev().find(|item| is_about_it(item.kind));
         let is_paused = last.map_or(view.status == Status::Paused, |item| item.kind == InboxKind::Pause);
         let message = Some(String::from_utf8_lossy(&message).into_owned());
-        let meta = ControlMeta { message, ..ControlMeta::default() };
+        let meta = ControlMeta { message, by, ..ControlMeta::default() };
         let is_named = id.is_some();
         let letter = Letter { id, ..handle.letter("a request") };
         if is_paused || view.status.is_terminal() {
@@ -227,6 +241,14 @@ pub struct Decide {
 }
 
 impl Tell {
+    /// Who asks for it: recorded with a pause, a resume and a request to stop. A callback's answer has no name.
+    pub fn by(mut self, by: &str) -> Tell {
+        if let Ok(Message::Control { meta, .. }) = &mut self.message {
+            meta.by = Some(by.to_owned());
+        }
+        self
+    }
+
     /// Names it; a new unique id if nobody says otherwise. The same id is applied once for the life of the run, whatever
     /// is asked for with it, so that a request can be repeated until it is acknowledged: again it is
     /// [`Delivered::Duplicate`].

@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
     Finished(Bytes),
     Failed(Failure),
     Cancelled { reason: Option<String> },
-    Terminated { reason: Option<String> },
+    Terminated { reason: Option<String>, by: Option<String> },
     Continued { input: Bytes, version: Option<Version> },
 }
 
@@ -31,7 +31,7 @@ impl Outcome {
             Outcome::Finished(output) => Event::RunFinished { output: output.clone() },
             Outcome::Failed(error) => Event::RunErrored { error: error.clone() },
             Outcome::Cancelled { reason } => Event::RunCancelled { reason: reason.clone() },
-            Outcome::Terminated { reason } => Event::RunTerminated { reason: reason.clone(), by: None },
+            Outcome::Terminated { reason, by } => Event::RunTerminated { reason: reason.clone(), by: by.clone() },
             Outcome::Continued { input, version } => {
                 Event::RunContinued { input: input.clone(), version: version.clone() }
             }
@@ -112,7 +112,7 @@ pub(crate) fn report_of(ended: &RunView, last: &Event) -> Option<Delivery> {
         Event::RunFinished { output } => Outcome::Finished(output.clone()),
         Event::RunErrored { error } => Outcome::Failed(error.clone()),
         Event::RunCancelled { reason } => Outcome::Cancelled { reason: reason.clone() },
-        Event::RunTerminated { reason, .. } => Outcome::Terminated { reason: reason.clone() },
+        Event::RunTerminated { reason, by } => Outcome::Terminated { reason: reason.clone(), by: by.clone() },
         _ => return None,
     };
     let identity = Identity {
@@ -137,7 +137,7 @@ pub(super) fn report(ended: &Identity, outcome: &Outcome) -> Option<Delivery> {
         Outcome::Finished(output) => (ChildReport::Finished, Some(output.clone())),
         Outcome::Failed(error) => (ChildReport::Failed(error.clone()), None),
         Outcome::Cancelled { reason } => (aborted("cancelled", reason), None),
-        Outcome::Terminated { reason } => (aborted("terminated", reason), None),
+        Outcome::Terminated { reason, .. } => (aborted("terminated", reason), None),
         Outcome::Continued { .. } => return None,
     };
     Some(Delivery::Child {

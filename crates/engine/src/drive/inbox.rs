@@ -260,7 +260,11 @@ impl Run {
                 // It takes no answer before it goes on, and then the answer comes before the cancellation.
                 self.inbox.controls.push_front(item);
                 self.unpause();
-                if self.journal.is_paused() { self.append(Event::RunResumed { message: None }) } else { Ok(()) }
+                if self.journal.is_paused() {
+                    self.append(Event::RunResumed { message: None, by: meta.by })
+                } else {
+                    Ok(())
+                }
             }
             InboxKind::Cancel => self.cancel(item.id, meta),
             InboxKind::Pause => {
@@ -269,7 +273,7 @@ impl Run {
                 } else {
                     // Consumed with the event that says so, so that a crash before that does not lose the request.
                     self.pausing = true;
-                    self.pause_item = Some((item.id, meta.reason));
+                    self.pause_item = Some((item.id, meta));
                 }
                 Ok(())
             }
@@ -282,10 +286,10 @@ impl Run {
         let asked = |item: &InboxItem| item.kind == InboxKind::Cancel && item.name.as_deref() == Some(HELD_CANCEL);
         let place = self.inbox.controls.iter().position(asked).filter(|_| self.loaded() == Index(0));
         let Some(item) = place.and_then(|place| self.inbox.controls.remove(place)) else { return Ok(false) };
-        let ControlMeta { reason, terminate, .. } = control_meta(&item);
+        let ControlMeta { reason, by, terminate, .. } = control_meta(&item);
         self.draft.consumed.push(item.id);
         // No request is recorded: nobody is there to hear it. So its journal says that it never began.
-        let outcome = if terminate { Outcome::Terminated { reason } } else { Outcome::Cancelled { reason } };
+        let outcome = if terminate { Outcome::Terminated { reason, by } } else { Outcome::Cancelled { reason } };
         self.ended(outcome)?;
         Ok(true)
     }
@@ -293,7 +297,7 @@ impl Run {
     fn cancel(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
         self.draft.consumed.push(item);
         if meta.terminate {
-            return self.ended(Outcome::Terminated { reason: meta.reason });
+            return self.ended(Outcome::Terminated { reason: meta.reason, by: meta.by });
         }
         self.unpause();
         if self.cancel_requested || planted!("cancel-swallowed") {
@@ -313,7 +317,7 @@ impl Run {
 
     fn resume_run(&mut self, item: InboxId, meta: ControlMeta) -> Result<(), Stop> {
         self.draft.consumed.push(item);
-        let reason = self.pause_item.as_ref().and_then(|(_, reason)| reason.clone());
+        let paused = self.pause_item.as_ref().map(|(_, paused)| paused.clone()).unwrap_or_default();
         self.unpause();
         if !self.journal.is_paused() {
             if meta.message.is_none() {
@@ -321,20 +325,18 @@ impl Run {
             }
             // It came before the pause did, or somebody else let the run go on first. Whoever sent the message was told that it
             // counts.
-            self.append(Event::RunPaused { reason })?;
+            self.append(Event::RunPaused { reason: paused.reason, by: paused.by })?;
         }
-        self.append(Event::RunResumed { message: meta.message.map(Bytes::from) })
+        self.append(Event::RunResumed { message: meta.message.map(Bytes::from), by: meta.by })
     }
 
     /// Nothing executes any more: the pause begins.
     pub(super) fn record_pause(&mut self) -> Result<(), Stop> {
-        let (item, reason) = match self.pause_item.take() {
-            Some((item, reason)) => (Some(item), reason),
-            None => (None, None),
-        };
+        let (item, meta) = self.pause_item.take().unzip();
+        let ControlMeta { reason, by, .. } = meta.unwrap_or_default();
         self.draft.consumed.extend(item);
         self.pausing = false;
-        self.append(Event::RunPaused { reason })
+        self.append(Event::RunPaused { reason, by })
     }
 
     // Answers.

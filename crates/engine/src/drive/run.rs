@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use super::draft::Draft;
 use super::end::Outcome;
-use super::inbox::Inbox;
+use super::inbox::{ControlMeta, Inbox};
 use super::mismatch::{self, Mismatch};
 use super::table::Table;
 use super::transaction::{Transactions, UnderWay};
@@ -131,8 +131,8 @@ pub(crate) struct Run {
     pub(super) inbox: Inbox,
     pub(super) draft: Draft,
     pub(super) pausing: bool,
-    /// The request for that pause, and why.
-    pub(super) pause_item: Option<(InboxId, Option<String>)>,
+    /// The request for that pause, and what was said with it.
+    pub(super) pause_item: Option<(InboxId, ControlMeta)>,
     pub(super) next_generation: Option<(Bytes, Option<Version>)>,
     pub(super) cancel_requested: bool,
     outcome: Option<Outcome>,

@@ -21,12 +21,13 @@ pub(crate) struct Termination {
     /// What lies in its inbox: acknowledged, and fed to nobody any more.
     pub(crate) inbox: Vec<InboxId>,
     pub(crate) reason: String,
+    pub(crate) by: Option<String>,
 }
 
 impl Termination {
     /// The run's last commit. Timers and waits go with the end itself; no journal and no program is needed.
     pub(crate) fn commit(&self, now: Timestamp) -> Commit {
-        let outcome = Outcome::Terminated { reason: Some(self.reason.clone()) };
+        let outcome = Outcome::Terminated { reason: Some(self.reason.clone()), by: self.by.clone() };
         let known = if planted!("children-left-by-termination") { &[] } else { self.children.as_slice() };
         let children = known.iter().filter_map(|child| child.close(&self.identity));
         Commit {

@@ -25,6 +25,7 @@ const TRIES_MAX: u32 = 10;
 pub(crate) struct Terminate {
     pub(crate) run: RunKey,
     pub(crate) reason: String,
+    pub(crate) by: Option<String>,
     /// Names the seizure. One that is tried again, because its reply was lost, is given what it has.
     pub(crate) claim: ClaimId,
     pub(crate) reply: oneshot::Sender<Result<Terminated, StoreError>>,
@@ -140,6 +141,7 @@ impl Seizure {
             children: self.open_children(&claimed, awaiting).await.map_err(|error| Failed::holding(&claimed, error))?,
             inbox: self.inbox(&claimed).await.map_err(|error| Failed::holding(&claimed, error))?,
             reason: order.reason.clone(),
+            by: order.by.clone(),
         };
         let commit = termination.commit(self.time.now());
         self.commit(&claimed, &commit).await?;

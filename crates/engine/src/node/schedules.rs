@@ -224,7 +224,7 @@ impl Node {
                 // Nobody waits for the answer: its end is noticed, or it is asked for again.
                 let (reply, _) = oneshot::channel();
                 let claim = ClaimId(u64::try_from(self.time.host().random() >> 66).unwrap_or(0) | (1 << 62));
-                let order = Terminate { run: run.clone(), reason: REASON.to_owned(), claim, reply };
+                let order = Terminate { run: run.clone(), reason: REASON.to_owned(), by: None, claim, reply };
                 self.drivers.send(&run, Command::Terminate(Box::new(order)));
                 Ok(())
             }

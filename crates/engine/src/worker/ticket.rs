@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::commit::{Receipt, TaskOutcome};
-use outlast_core::id::{DeliveryId, Namespace, RunId, TaskId, TaskToken, WorkerId};
+use outlast_core::id::{DeliveryId, Namespace, QueueName, RunId, TaskId, TaskToken, WorkerId};
 use outlast_core::time::{Timestamp, millis};
 use outlast_store::{ClaimedTask, Lapse, TaskHeartbeat};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub(crate) struct Ticket {
     pub(crate) namespace: Namespace,
     pub(crate) worker: WorkerId,
     pub(crate) task: TaskId,
+    /// Where it came from.
+    #[serde(default = "usual_queue")]
+    pub(crate) queue: QueueName,
     /// The run that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
@@ -27,6 +30,11 @@ pub(crate) struct Ticket {
     silence_ms: Option<u64>,
     /// When the attempt is over, by the store's clock.
     deadline_ms: Option<i64>,
+}
+
+/// Tokens that were given out before they said it.
+fn usual_queue() -> QueueName {
+    QueueName::new(super::DEFAULT_QUEUE).expect("it is a name like any other")
 }
 
 /// How long a claim lasts from now on, and what it means if it lapses.
@@ -43,6 +51,7 @@ impl Ticket {
             namespace: task.namespace.clone(),
             worker,
             task: task.id.clone(),
+            queue: task.queue.clone(),
             run: task.run.clone(),
             attempt: task.attempt,
             fence: task.token.0,
@@ -133,6 +142,7 @@ mod tests {
             namespace: Namespace::default_namespace(),
             worker: WorkerId::new("w").unwrap(),
             task: TaskId::new("t").unwrap(),
+            queue: usual_queue(),
             run: None,
             attempt: 1,
             fence: 1,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::{Ctx, Decision, Outlast, Status};
+use outlast::{Ctx, Decision, Event, Outlast, Status};
 use outlast_store::Delivered;
 use tokio::sync::Notify;
 
@@ -180,6 +180,40 @@ fn a_paused_run_can_be_cancelled() {
         assert_eq!(status(&engine, "a").await, Status::Paused);
         engine.run("a").unwrap().cancel("enough").await.unwrap();
         assert_eq!(run.result::<()>().await.unwrap_err().code(), "aborted");
+    });
+}
+
+/// Whoever asks may say who they are, and the journal says it too.
+#[test]
+fn who_asked_is_recorded_with_what_they_asked_for() {
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("tidy", tidy)).await;
+        for run in ["a", "b"] {
+            engine.start("tidy", &()).id(run).await.unwrap();
+        }
+        scene.pass(seconds(1)).await;
+        let a = engine.run("a").unwrap();
+        a.pause("lunch").by("ann").await.unwrap();
+        scene.pass(seconds(1)).await;
+        a.resume().by("bob").await.unwrap();
+        scene.pass(seconds(1)).await;
+        a.pause("tea").by("cleo").await.unwrap();
+        scene.pass(seconds(1)).await;
+        a.resume_with(&"go on").by("dan").await.unwrap();
+        scene.pass(seconds(1)).await;
+        a.cancel("enough").by("eve").await.unwrap();
+        scene.pass(seconds(10)).await;
+        engine.run("b").unwrap().terminate("stuck").by("fay").await.unwrap();
+        let mut said = journal(&engine, "a").await;
+        said.extend(journal(&engine, "b").await);
+        let who = said.into_iter().filter_map(|event| match event {
+            Event::RunPaused { by, .. }
+            | Event::RunResumed { by, .. }
+            | Event::CancelRequested { by, .. }
+            | Event::RunTerminated { by, .. } => by,
+            _ => None,
+        });
+        assert_eq!(who.collect::<Vec<_>>(), ["ann", "bob", "cleo", "dan", "eve", "fay"]);
     });
 }
 

@@ -160,9 +160,9 @@ fn what_happens_to_runs_and_tasks_is_counted() {
             assert_eq!(run.result::<u32>().await.unwrap(), 2);
         });
         assert_eq!(notebook.value("outlast_tasks_claimed_total"), Some(2.0));
-        assert_eq!(notebook.value("outlast_tasks_ended_total{outcome=retry}"), Some(1.0));
-        assert_eq!(notebook.value("outlast_tasks_ended_total{outcome=finished}"), Some(1.0));
-        assert_eq!(notebook.value("outlast_tasks_ended_total{outcome=failed}"), None);
+        assert_eq!(notebook.value("outlast_tasks_ended_total{queue=default,outcome=retry}"), Some(1.0));
+        assert_eq!(notebook.value("outlast_tasks_ended_total{queue=default,outcome=finished}"), Some(1.0));
+        assert_eq!(notebook.value("outlast_tasks_ended_total{queue=default,outcome=failed}"), None);
         // The sleep; the wait's timeout never fired.
         assert_eq!(notebook.value("outlast_timers_fired_total"), Some(1.0));
         let late = notebook.values("outlast_timer_late_seconds");

@@ -235,7 +235,7 @@ fn a_run_ends_although_nobody_waits_for_that() {
         let engine = scene.engine(|engine| engine.workflow("busy", busy)).await;
         engine.start("busy", &()).id("a").await.unwrap();
         let handle = engine.run("a").unwrap();
-        assert!(handle.terminate("enough").now_or_never().is_none(), "dropped in the middle");
+        assert!(handle.terminate("enough").into_future().now_or_never().is_none(), "dropped in the middle");
         scene.pass(seconds(1)).await;
         ended_by_terminate(scene, &engine, "a", "enough").await;
     });

@@ -241,14 +241,15 @@ impl Stage {
         self.pausing = true;
         while self.step() {}
         if self.progress == Progress::Blocked {
-            self.append(Event::RunPaused { reason: Some(reason.to_owned()) });
+            self.append(Event::RunPaused { reason: Some(reason.to_owned()), by: None });
         }
         self.pausing = false;
     }
 
     pub(crate) fn resume(&mut self, message: &str) {
         if self.journal.is_paused() {
-            self.append(Event::RunResumed { message: Some(Bytes::from(json!(message).to_string())) });
+            let message = Some(Bytes::from(json!(message).to_string()));
+            self.append(Event::RunResumed { message, by: None });
         }
     }
 

@@ -393,7 +393,7 @@ fn the_next_generation_begins_when_the_script_returns() {
 fn facts_about_nothing_that_is_open_change_nothing() {
     let mut stage = stage("return await Signal.next('a')");
     stage.feed(Event::TimerFired { key: key("__sleep-9") });
-    stage.feed(Event::RunResumed { message: None });
+    stage.feed(Event::RunResumed { message: None, by: None });
     assert_eq!(stage.progress, Progress::Blocked);
     stage.signal("__wait-a-0", &json!(1));
     assert_eq!(finished(&stage), json!(1));

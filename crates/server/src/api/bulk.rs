@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,6 +14,7 @@ use super::control::{forked, fresh_id};
 use super::convert;
 use super::failure::before_failure;
 use crate::app::App;
+use crate::audit::Made;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
 use crate::bulk::Progress;
@@ -66,15 +68,15 @@ impl Action {
     }
 
     /// Does it. The id makes it count once for each run, however often it is asked for.
-    async fn perform(self, engine: &Engine, run: &str, reason: &str, id: &str) -> ApiResult<()> {
+    async fn perform(self, engine: &Engine, run: &str, reason: &str, by: &str, id: &str) -> ApiResult<()> {
         let run = engine.run(run)?;
         match self {
-            Action::Pause => drop(run.pause(reason).id(id).await?),
-            Action::Resume => drop(run.resume().id(id).await?),
+            Action::Pause => drop(run.pause(reason).by(by).id(id).await?),
+            Action::Resume => drop(run.resume().by(by).id(id).await?),
             Action::Unpark => drop(run.unpark().await?),
             Action::Retry => drop(run.fork(before_failure(&run).await?).id(&forked(run.id().as_str(), id)).await?),
-            Action::Cancel => drop(run.cancel(reason).id(id).await?),
-            Action::Terminate => run.terminate(reason).await?,
+            Action::Cancel => drop(run.cancel(reason).by(by).id(id).await?),
+            Action::Terminate => run.terminate(reason).by(by).await?,
             Action::Delete => run.delete(reason).await?,
         }
         Ok(())
@@ -94,23 +96,24 @@ pub(super) async fn begin(
     caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<BulkRequest>,
-) -> ApiResult<(StatusCode, Answer<BulkView>)> {
+) -> ApiResult<(StatusCode, Option<Extension<Made>>, Answer<BulkView>)> {
     let action = Action::of(&request.action)?;
     let reason = text("`reason`", &request.reason, TEXT_BYTES_MAX)?.to_owned();
     let runs = find(&caller.engine, action, &request).await?;
     if request.dry_run {
-        return Ok((StatusCode::OK, Answer(Progress::counted(runs.len()))));
+        return Ok((StatusCode::OK, None, Answer(Progress::counted(runs.len()))));
     }
     let id = match key {
         Some(key) => hex(&Sha256::digest(key.as_bytes()))[..32].to_owned(),
         None => fresh_id()?,
     };
-    let about = Arc::new((caller.engine.clone(), reason, format!("bulk-{id}")));
+    let about = Arc::new((caller.engine.clone(), reason, caller.name.clone(), format!("bulk-{id}")));
     let begun = app.bulk().begin(caller.engine.namespace(), &id, runs, move |run| {
         let about = Arc::clone(&about);
-        async move { action.perform(&about.0, &run, &about.1, &about.2).await }.boxed()
+        async move { action.perform(&about.0, &run, &about.1, &about.2, &about.3).await }.boxed()
     });
-    begun.map(|view| (StatusCode::ACCEPTED, Answer(view))).ok_or_else(|| {
+    let made = Some(Extension(Made(id)));
+    begun.map(|view| (StatusCode::ACCEPTED, made, Answer(view))).ok_or_else(|| {
         let message = "too many bulk actions are under way";
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "busy", message, "ask again when one of them is done")
     })

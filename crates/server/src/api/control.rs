@@ -1,5 +1,6 @@
 //! Telling a run what to do.
 
+use axum::Extension;
 use axum::Json as Answer;
 use axum::http::StatusCode;
 use outlast::{Fork, Intervene, RunHandle};
@@ -7,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::convert;
 use super::failure::before_failure;
+use crate::audit::Made;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, compact, text};
 use crate::dto::{self, Delivered, Done, ForkRun, Forked, NodeRequest, Reason, Resume, Signal, Unparked};
@@ -55,7 +57,7 @@ pub(super) async fn pause(
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<Reason>,
 ) -> ApiResult<Answer<Delivered>> {
-    let tell = caller.engine.run(&run)?.pause(reason(&request)?);
+    let tell = caller.engine.run(&run)?.pause(reason(&request)?).by(&caller.name);
     let tell = if let Some(key) = &key { tell.id(key) } else { tell };
     Ok(Answer(convert::delivered(tell.await?)))
 }
@@ -77,11 +79,11 @@ pub(super) async fn resume(
     let delivered = match &request.message {
         Some(message) => {
             let message = compact(message);
-            let resume = run.resume_with(&message);
+            let resume = run.resume_with(&message).by(&caller.name);
             if let Some(key) = &key { resume.id(key).await? } else { resume.await? }
         }
         None => {
-            let tell = run.resume();
+            let tell = run.resume().by(&caller.name);
             if let Some(key) = &key { tell.id(key).await? } else { tell.await? }
         }
     };
@@ -101,7 +103,7 @@ pub(super) async fn cancel(
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<Reason>,
 ) -> ApiResult<Answer<Delivered>> {
-    let tell = caller.engine.run(&run)?.cancel(reason(&request)?);
+    let tell = caller.engine.run(&run)?.cancel(reason(&request)?).by(&caller.name);
     let tell = if let Some(key) = &key { tell.id(key) } else { tell };
     Ok(Answer(convert::delivered(tell.await?)))
 }
@@ -113,7 +115,7 @@ pub(super) async fn terminate(
     Path(run): Path<String>,
     Json(request): Json<Reason>,
 ) -> ApiResult<Answer<Done>> {
-    caller.engine.run(&run)?.terminate(reason(&request)?).await?;
+    caller.engine.run(&run)?.terminate(reason(&request)?).by(&caller.name).await?;
     Ok(Answer(Done {}))
 }
 
@@ -139,7 +141,7 @@ pub(super) async fn fork(
     Path(run): Path<String>,
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<ForkRun>,
-) -> ApiResult<(StatusCode, Answer<Forked>)> {
+) -> ApiResult<(StatusCode, Extension<Made>, Answer<Forked>)> {
     let handle = caller.engine.run(&run)?;
     let mut fork = cut(&handle, &request).await?;
     let named = key.map(|key| forked(&run, &key));
@@ -159,7 +161,7 @@ pub(super) async fn fork(
     });
     let answer = Forked { run: forked.run.id().to_string(), new: forked.run.is_new(), reissued: reissued.collect() };
     let status = if answer.new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Answer(answer)))
+    Ok((status, Extension(Made(answer.run.clone())), Answer(answer)))
 }
 
 /// What the fork of a run is called that was asked for under a key. The same key means the same fork.

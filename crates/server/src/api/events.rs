@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use super::convert;
 use super::runs::page_size;
 use crate::app::{App, Subscription};
-use crate::auth::Caller;
+use crate::auth::{Caller, Door, Scope};
 use crate::body::{Path, Query, whole};
 use crate::dto::{EventPage, StreamEnd};
 use crate::error::{ApiError, ApiResult};
@@ -116,7 +116,8 @@ pub(super) async fn stream(
             "watch it through one of them, or ask for pages of events",
         ));
     };
-    let told = Stage::Watching(Box::new(Watching { app, handle, attached, _place: place }));
+    let door = Door::behind(&app, &caller, Scope::Read);
+    let told = Stage::Watching(Box::new(Watching { door, app, handle, attached, _place: place }));
     let events = futures_util::stream::unfold(told, Stage::next);
     Ok(Sse::new(boxed(events)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
@@ -139,6 +140,7 @@ fn no_event_id(text: &str) -> ApiError {
 }
 
 struct Watching {
+    door: Door,
     app: App,
     handle: RunHandle,
     attached: Attached,
@@ -154,6 +156,9 @@ impl Stage {
     async fn next(self) -> Option<(Result<Event, Infallible>, Stage)> {
         let Stage::Watching(mut watching) = self else { return None };
         let observed = tokio::select! {
+            // First, so that whoever has to go is told nothing more.
+            biased;
+            refused = watching.door.shut() => return Some((Ok(said(&refused)), Stage::Over)),
             observed = watching.attached.observe() => observed,
             // Whoever watches comes again, here or elsewhere, and goes on where it was.
             () = watching.app.drained() => return None,
@@ -182,7 +187,11 @@ fn end(status: Result<outlast::Status, EngineError>) -> Event {
 }
 
 fn cut_off(error: EngineError) -> Event {
-    let error = ApiError::from(error);
+    said(&ApiError::from(error))
+}
+
+/// An error as the last event of a stream.
+pub(super) fn said(error: &ApiError) -> Event {
     Event::default().event("error").json_data(error.body()).unwrap_or_default()
 }
 

@@ -68,12 +68,14 @@ async fn readiness(app: &App) -> &'static str {
     }
 }
 
-/// What there is and what happened, for Prometheus.
+/// What there is and what happened, for Prometheus. It is about every namespace, so that only an admin of the server's own namespace
+/// may ask.
 #[utoipa::path(get, path = "/metrics", responses((status = 200, content_type = "text/plain", body = String)))]
 pub(super) async fn metrics(State(app): State<App>, caller: Caller) -> ApiResult<Response> {
     let Some(handle) = app.metrics() else {
         return Err(ApiError::not_found("this server keeps no metrics"));
     };
+    caller.is_of_the_house(&app, "metrics are about every namespace, and only an admin of")?;
     caller.engine.measure().await?;
     handle.run_upkeep();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], handle.render()).into_response())

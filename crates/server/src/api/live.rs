@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use outlast::{EngineError, Page};
 
 use super::convert;
-use super::events::KEEP_ALIVE;
+use super::events::{KEEP_ALIVE, said};
 use super::runs::Which;
 use crate::app::{App, Subscription};
-use crate::auth::Caller;
+use crate::auth::{Caller, Door, Scope};
 use crate::body::Query;
 use crate::dto::{RunCounts, RunSummary, RunsChange};
 use crate::error::{ApiError, ApiResult};
@@ -64,6 +64,7 @@ pub(super) async fn changes(State(app): State<App>, caller: Caller, Query(which)
         ));
     };
     let told = Told {
+        door: Door::behind(&app, &caller, Scope::Read),
         app,
         caller,
         which,
@@ -79,6 +80,7 @@ pub(super) async fn changes(State(app): State<App>, caller: Caller, Query(which)
 
 /// Somebody who watches a list.
 struct Told {
+    door: Door,
     app: App,
     caller: Caller,
     which: Which,
@@ -101,18 +103,25 @@ impl Told {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    let event = Event::default().event("error").json_data(error.body()).unwrap_or_default();
-                    return Some((Ok(event), None));
+                    return Some((Ok(said(&error)), None));
                 }
             }
         }
     }
 
-    /// Waits until it is time, and asks the store; what is new, if anything is. A server that shuts down ends the
-    /// stream with an error that says so.
+    /// Waits until it is time, and asks the store; what is new, if anything is. A server that shuts down, and a token that is
+    /// good no longer, end the stream with an error that says so.
     async fn look(&mut self) -> ApiResult<Option<RunsChange>> {
-        if tokio::time::timeout(self.looks.rest, self.app.drained()).await.is_ok() {
-            return Err(ApiError::stopping());
+        let ends = async {
+            tokio::select! {
+                // First, so that whoever has to go is told nothing more.
+                biased;
+                refused = self.door.shut() => refused,
+                () = self.app.drained() => ApiError::stopping(),
+            }
+        };
+        if let Ok(end) = tokio::time::timeout(self.looks.rest, ends).await {
+            return Err(end);
         }
         let began = self.caller.engine.now();
         let page = match self.first.take() {

@@ -1,10 +1,12 @@
 //! Schedules.
 
+use axum::Extension;
 use axum::Json as Answer;
 use outlast::{Engine, FiringOutcome, NewSchedule, Overlap};
 
 use super::control::reason;
 use super::convert;
+use crate::audit::Made;
 use crate::auth::Caller;
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
 use crate::dto::{
@@ -144,7 +146,7 @@ pub(super) async fn trigger(
     Path(id): Path<String>,
     IdempotencyKey(key): IdempotencyKey,
     Json(Done {}): Json<Done>,
-) -> ApiResult<Answer<Triggered>> {
+) -> ApiResult<(Option<Extension<Made>>, Answer<Triggered>)> {
     let schedule = caller.engine.schedule_handle(&id)?;
     let triggered = match &key {
         Some(key) => schedule.trigger_once(key).await?,
@@ -155,7 +157,8 @@ pub(super) async fn trigger(
         outlast::Triggered::Waits => ("waits", None),
         outlast::Triggered::Skipped => ("skipped", None),
     };
-    Ok(Answer(Triggered { outcome: outcome.to_owned(), run }))
+    let made = run.clone().map(|run| Extension(Made(run)));
+    Ok((made, Answer(Triggered { outcome: outcome.to_owned(), run })))
 }
 
 /// Starts the runs of all instants from one moment to another.

@@ -6,7 +6,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 
 use crate::app::App;
-use crate::audit::Act;
 use crate::auth::session::{self, Sessions};
 use crate::auth::{Caller, Scope, Shown, whose};
 use crate::body::Json;
@@ -37,14 +36,16 @@ pub(super) async fn begin(
     let secure = app.is_encrypted() || origin.is_some_and(|origin| origin.starts_with("https://"));
     let cookie = Sessions::of(app.engine()).begin(&known, app.engine().now(), secure).ok_or_else(ApiError::internal)?;
     noted(&app, &caller, "POST /api/v1/session").await?;
-    Ok(([(header::SET_COOKIE, cookie)], Answer(WhoAmI { session: true, ..super::health::about(&caller) }))
-        .into_response())
+    // Only one is to be left: whoever put the other one there must not be taken for them later.
+    let cookies = [cookie, session::end_of(!secure)].map(|cookie| (header::SET_COOKIE, cookie));
+    let me = WhoAmI { session: true, ..super::health::about(&caller) };
+    Ok((AppendHeaders(cookies), Answer(me)).into_response())
 }
 
 /// Ends a session: the answer takes the cookie back. What the token itself may do is not touched.
 #[utoipa::path(delete, path = "/api/v1/session", responses((status = 200, body = Done)))]
 pub(super) async fn end(State(app): State<App>, headers: HeaderMap) -> ApiResult<Response> {
-    if let Some(shown) = session::shown(&headers) {
+    if let Some(shown) = session::shown(&headers, app.is_encrypted()) {
         if !session::from_own_page(&headers) {
             return Err(session_is_foreign());
         }
@@ -53,7 +54,7 @@ pub(super) async fn end(State(app): State<App>, headers: HeaderMap) -> ApiResult
             noted(&app, &caller, "DELETE /api/v1/session").await?;
         }
     }
-    let ended = session::end().map(|cookie| (header::SET_COOKIE, cookie));
+    let ended = [false, true].map(|secure| (header::SET_COOKIE, session::end_of(secure)));
     Ok((AppendHeaders(ended), Answer(Done {})).into_response())
 }
 
@@ -67,11 +68,6 @@ fn session_is_foreign() -> ApiError {
 }
 
 async fn noted(app: &App, caller: &Caller, action: &str) -> ApiResult<()> {
-    let act = Act {
-        who: caller.name.clone(),
-        namespace: caller.engine.namespace().clone(),
-        action: action.to_owned(),
-        target: "/api/v1/session".to_owned(),
-    };
-    app.audit(act, StatusCode::OK).await.map_err(|_| ApiError::internal())
+    let act = caller.act(action.to_owned(), "/api/v1/session".to_owned());
+    app.audit(act, None, StatusCode::OK).await.map_err(|_| ApiError::internal())
 }

@@ -38,11 +38,7 @@ pub(super) async fn ask(
             "whoever runs it can turn them on: `sql = true` under `[server]` in outlast.toml",
         ));
     }
-    if caller.engine.namespace() != app.engine().namespace() {
-        let own = app.engine().namespace();
-        let message = format!("a question in SQL sees every namespace, and only an admin of {own:?} may ask one");
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, "use a token of that namespace"));
-    }
+    caller.is_of_the_house(&app, "a question in SQL sees every namespace, and only an admin of")?;
     let limit = request.limit.unwrap_or(ROWS_MAX);
     if limit == 0 || limit > ROWS_MAX {
         return Err(ApiError::invalid(format!("`limit` must be from 1 to {ROWS_MAX}")));

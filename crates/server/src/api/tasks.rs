@@ -1,5 +1,6 @@
 //! Tasks.
 
+use axum::Extension;
 use axum::Json as Answer;
 use axum::http::StatusCode;
 use outlast::{Retry, TaskId, TaskState};
@@ -9,6 +10,7 @@ use utoipa::IntoParams;
 
 use super::convert;
 use super::runs::page_size;
+use crate::audit::Made;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, Query};
 use crate::dto::{self, Done, EnqueueTask, Enqueued, RetryPolicy, TaskDetail, TaskList};
@@ -64,7 +66,7 @@ pub(super) async fn enqueue(
     caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<EnqueueTask>,
-) -> ApiResult<(StatusCode, Answer<Enqueued>)> {
+) -> ApiResult<(StatusCode, Extension<Made>, Answer<Enqueued>)> {
     let mut task = caller.engine.enqueue(&request.name, &convert::value(request.args.as_ref()));
     // The same key means the same task, and a task is named by its id.
     let named = key.map(|key| format!("task-{}", &hex(&Sha256::digest(key.as_bytes()))[..32]));
@@ -89,7 +91,8 @@ pub(super) async fn enqueue(
     if let Some(delay) = request.delay_ms {
         task = task.delay(convert::duration("`delay_ms`", delay)?);
     }
-    Ok((StatusCode::CREATED, Answer(Enqueued { task: task.await?.to_string() })))
+    let task = task.await?.to_string();
+    Ok((StatusCode::CREATED, Extension(Made(task.clone())), Answer(Enqueued { task })))
 }
 
 fn retry_of(policy: &RetryPolicy) -> ApiResult<Retry> {

@@ -9,10 +9,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use outlast::Engine;
 
+use super::door::Kept;
 use super::session::{self, Sessions};
 use super::{Known, Scope};
 use crate::app::App;
-use crate::audit::Act;
+use crate::audit::{Act, Made};
 use crate::body::IdempotencyKey;
 use crate::error::{ApiError, ApiResult};
 
@@ -42,6 +43,33 @@ pub(crate) struct Caller {
     pub(crate) scopes: Arc<[Scope]>,
     /// Whether a cookie says who it is, and not a header.
     pub(crate) has_session: bool,
+    /// The id of their token, which is no secret; none if this server asks for none.
+    pub(crate) token: Option<Arc<str>>,
+    /// What they showed, to be looked at again while they listen.
+    pub(super) shown: Option<Arc<Kept>>,
+}
+
+impl Caller {
+    /// Refuses who may see only a namespace of others, for what is about all of them.
+    pub(crate) fn is_of_the_house(&self, app: &App, why: &str) -> ApiResult<()> {
+        let own = app.engine().namespace();
+        if self.engine.namespace() == own {
+            return Ok(());
+        }
+        let message = format!("{why} {own:?} may ask");
+        Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, "use a token of that namespace"))
+    }
+
+    /// Something they do, as it is written down.
+    pub(crate) fn act(&self, action: String, target: String) -> Act {
+        Act {
+            who: Arc::clone(&self.name),
+            token: self.token.clone(),
+            namespace: self.engine.namespace().clone(),
+            action,
+            target,
+        }
+    }
 }
 
 impl FromRequestParts<App> for Caller {
@@ -63,16 +91,13 @@ pub(crate) async fn guard(State((app, scope)): State<(App, Scope)>, mut request:
     if let (false, Err(refused)) = (reads, IdempotencyKey::read(request.headers())) {
         return refused.into_response();
     }
-    let act = (!reads).then(|| Act {
-        who: Arc::clone(&caller.name),
-        namespace: caller.engine.namespace().clone(),
-        action: format!("{} {}", request.method(), matched(&request)),
-        target: request.uri().path().to_owned(),
-    });
+    let act = (!reads)
+        .then(|| caller.act(format!("{} {}", request.method(), matched(&request)), request.uri().path().to_owned()));
     request.extensions_mut().insert(caller);
     let response = next.run(request).await;
     let Some(act) = act else { return response };
-    match app.audit(act, response.status()).await {
+    let made = response.extensions().get::<Made>().cloned();
+    match app.audit(act, made, response.status()).await {
         Ok(()) => response,
         Err(_) => ApiError::internal().into_response(),
     }
@@ -86,12 +111,13 @@ async fn admit(app: &App, scope: Scope, method: &Method, headers: &HeaderMap) ->
     // Whoever shows a token is who that says, whatever cookies their browser has.
     let (shown, has_session) = match headers.contains_key(header::AUTHORIZATION) {
         true => (bearer(headers).map(Shown::Token), false),
-        false => (session::shown(headers).map(Shown::Session), true),
+        false => (session::shown(headers, app.is_encrypted()).map(Shown::Session), true),
     };
     if app.access().needed().is_none() {
         from_here(headers)?;
         let (name, scopes) = ("local".into(), Arc::from(Scope::ALL));
-        return Ok(Caller { engine: app.engine().clone(), name, scopes, has_session: false });
+        let engine = app.engine().clone();
+        return Ok(Caller { engine, name, scopes, has_session: false, token: None, shown: None });
     }
     let found = whose(app, shown.ok_or_else(unknown)?, scope).await?;
     let (caller, _) = found.ok_or_else(unknown)?;
@@ -133,7 +159,8 @@ pub(crate) async fn whose(app: &App, shown: Shown<'_>, scope: Scope) -> ApiResul
     }
     let engine = app.engine_of(&token.namespace).await?;
     let (name, scopes) = (token.name.as_str().into(), token.scopes.as_slice().into());
-    Ok(Some((Caller { engine, name, scopes, has_session: false }, known)))
+    let (token, shown) = (Some(token.id.as_str().into()), Some(Arc::new(Kept::from(shown))));
+    Ok(Some((Caller { engine, name, scopes, has_session: false, token, shown }, known)))
 }
 
 fn reads(method: &Method) -> bool {
@@ -145,7 +172,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn unknown() -> ApiError {
+pub(super) fn unknown() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "unauthenticated",

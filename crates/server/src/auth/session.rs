@@ -42,7 +42,7 @@ impl Sessions {
     pub(super) fn find(&self, tokens: &Tokens, shown: &str, now: Timestamp) -> Option<Arc<Known>> {
         let (said, proof) = shown.rsplit_once('.')?;
         let (id, until) = said.split_once('.')?;
-        let known = tokens.by_id(&unhexed(id)?)?;
+        let known = tokens.by_id(std::str::from_utf8(&unhex(id)?).ok()?)?;
         // What is proven is the text as it was shown, so that there is one way to write each session.
         self.proof(&format!("{said}."), &known).verify_slice(&unhex(proof)?).ok()?;
         let until = Timestamp::from_millis(until.parse().ok()?);
@@ -58,22 +58,20 @@ impl Sessions {
     }
 }
 
-fn unhexed(id: &str) -> Option<String> {
-    let digits = id.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    String::from_utf8(digits.collect::<Option<_>>()?).ok()
+/// The session in the cookie of a request. Before all others the one that no other host can have set; a server that is
+/// encrypted looks at no other. One that is not may be behind a proxy that is.
+pub(crate) fn shown(headers: &HeaderMap, encrypted: bool) -> Option<&str> {
+    let of = |wanted: &str| {
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.find(|(name, _)| *name == wanted).map(|(_, session)| session)
+    };
+    of(NAME_SECURE).or_else(|| of(NAME).filter(|_| !encrypted))
 }
 
-/// The session in the cookie of a request.
-pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| matches!(*name, NAME | NAME_SECURE)).map(|(_, session)| session)
-}
-
-/// The headers that end a session, whichever way it travels.
-pub(crate) fn end() -> [HeaderValue; 2] {
-    [cookie("", 0, false), cookie("", 0, true)]
-        .map(|text| HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("")))
+/// The header that ends a session, as it travels encrypted or not.
+pub(crate) fn end_of(secure: bool) -> HeaderValue {
+    HeaderValue::from_str(&cookie("", 0, secure)).unwrap_or(HeaderValue::from_static(""))
 }
 
 fn cookie(session: &str, seconds: u64, secure: bool) -> String {
@@ -110,8 +108,16 @@ mod tests {
             ("outlast_session", None),
             ("", None),
         ] {
-            assert_eq!(shown(&asks(&[(header::COOKIE, cookies)])), expected, "{cookies}");
+            assert_eq!(shown(&asks(&[(header::COOKIE, cookies)]), false), expected, "{cookies}");
         }
+    }
+
+    #[test]
+    fn a_cookie_that_another_host_may_have_set_does_not_go_before_ours() {
+        let planted = [(header::COOKIE, "outlast_session=theirs; __Host-outlast_session=ours")];
+        let alone = [(header::COOKIE, "outlast_session=theirs")];
+        assert_eq!((shown(&asks(&planted), false), shown(&asks(&planted), true)), (Some("ours"), Some("ours")));
+        assert_eq!((shown(&asks(&alone), false), shown(&asks(&alone), true)), (Some("theirs"), None));
     }
 
     const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -141,7 +147,7 @@ mod tests {
             format!("__Host-outlast_session={session}; Path=/; Max-Age=3600; HttpOnly; SameSite=Strict; Secure")
         );
         assert!(session.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'.'), "{session}");
-        assert!(end().iter().all(|ended| ended.to_str().unwrap().contains("Max-Age=0;")));
+        assert!([true, false].map(end_of).iter().all(|ended| ended.to_str().unwrap().contains("Max-Age=0;")));
     }
 
     #[test]
@@ -199,6 +205,7 @@ mod tests {
             format!("{id}.0{until}.{proof}"),
             format!("{id}.{until}9.{proof}"),
             format!("{}.{until}.{proof}", id.to_uppercase() + "00"),
+            format!("{id}.{until}.{}", proof.to_uppercase()),
             format!("{id}.{until}.{}", hex(&[0; 32])),
         ] {
             assert!(OWN.find(&tokens, &wrong, NOW).is_none(), "{wrong}");

@@ -111,8 +111,9 @@ impl Token {
         }
         let expires = instant::parse(&self.expires);
         let expires = expires.ok_or_else(|| refused(format!("{:?} is no instant of RFC 3339", self.expires)))?;
-        let hash = self.hash.strip_prefix("sha256:").and_then(unhex);
-        let hash = hash.ok_or_else(|| refused("its hash must be `sha256:` and 64 hexadecimal digits".to_owned()))?;
+        let hash = self.hash.strip_prefix("sha256:").and_then(unhex).and_then(|hash| hash.try_into().ok());
+        let hash =
+            hash.ok_or_else(|| refused("its hash must be `sha256:` and 64 digits, 0 to 9 and a to f".to_owned()))?;
         Ok(Known { token: self.clone(), hash, expires })
     }
 }
@@ -192,15 +193,15 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(super) fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
-    }
-    Some(bytes)
+/// What [`hex`] made a text of, and of no other way to write the same.
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
 #[cfg(test)]
@@ -235,6 +236,18 @@ mod tests {
         assert!(!token.to_toml().contains(secret) && !format!("{token:?}").contains("sha256"));
         let file: File = toml::from_str(&token.to_toml()).unwrap();
         assert!(file.tokens == [token]);
+    }
+
+    #[test]
+    fn there_is_one_way_to_write_bytes() {
+        assert_eq!(unhex("00ff7a"), Some(vec![0, 255, 122]));
+        assert_eq!(unhex(""), Some(Vec::new()));
+        for wrong in ["0", "0g", "FF", "aF", "+f", "-1", " 1", "0x", "\u{fc}"] {
+            assert_eq!(unhex(wrong), None, "{wrong}");
+        }
+        let NewToken { token, .. } = drawn();
+        let hash = token.hash.strip_prefix("sha256:").unwrap().to_uppercase();
+        assert!(Tokens::new(&[Token { hash: format!("sha256:{hash}"), ..token }]).is_err());
     }
 
     #[test]

@@ -93,14 +93,20 @@ pub struct Audited {
     pub index: u64,
     /// When.
     pub at: String,
-    /// Whose token.
+    /// Whose token; `callback` for whoever held the token of one, and `hook …` for a webhook.
     pub who: String,
+    /// The id of that token, by which two of the same name are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// In which namespace.
     pub namespace: String,
     /// The route: `POST /api/v1/runs/{run}/cancel`.
     pub action: String,
-    /// On what: the path as it was asked for.
+    /// On what: the path as it was asked for, without secrets.
     pub target: String,
+    /// The run, task or bulk action that the answer names and the path does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<String>,
     /// The status of the answer.
     pub status: u16,
     /// The hash of the line before: whoever changes or removes a line breaks the chain.

@@ -52,7 +52,10 @@ async fn calls(ctx: Ctx, _: ()) -> outlast::Result<String> {
 async fn who_holds_a_callback_s_token_answers_it_and_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Outlast::sqlite(folder.path().join("house.db")).workflow("calls", calls).start().await.unwrap();
-    let house = House::on(engine, Options { metrics: false, ..Options::default() }, folder).await;
+    let logged = tempfile::tempdir().unwrap();
+    let audit = logged.path().join("audit.jsonl");
+    let options = Options { metrics: false, audit: Some(audit.clone()), ..Options::default() };
+    let house = House::on(engine, options, folder).await;
     house.start(json!({ "workflow": "calls", "id": "a" })).await;
     let view = house.until_status("a", "waiting").await;
     let key = view["awaiting"][0]["key"].as_str().unwrap();
@@ -80,5 +83,29 @@ async fn who_holds_a_callback_s_token_answers_it_and_nobody_else() {
     let request = house.request(Method::POST, &own).json(&json!({ "value": "paid" }));
     assert_eq!(Answer::of(request.send().await.unwrap()).await.ok()["outcome"], "delivered");
     assert_eq!(house.result("b").await["output"], "paid");
+    // Whoever holds the token is told that it is too late; others learn nothing, also not that the run has ended.
+    let late = house.post(&own, json!({ "value": "again" })).await;
+    assert_eq!(late.status.as_u16(), 409, "{late:?}");
+    for verb in ["resolve", "fail", "heartbeat"] {
+        let body = if verb == "fail" { json!({ "error": { "code": "x", "message": "x" } }) } else { json!({}) };
+        let path = format!("/callbacks/default/b/{key}/{}/{verb}", "0".repeat(64));
+        assert_eq!(house.post(&path, body).await.body, said[0], "{verb}");
+    }
     house.leave().await;
+    let log = std::fs::read_to_string(&audit).unwrap();
+    let answers: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| line["who"] == "callback")
+        .collect();
+    assert_eq!(answers.len(), 2, "{log}");
+    let action = "POST /callbacks/{namespace}/{run}/{callback}/{token}/resolve";
+    for (line, status) in answers.iter().zip([200, 409]) {
+        assert_eq!((&line["action"], &line["status"]), (&json!(action), &json!(status)));
+        assert_eq!(
+            (&line["namespace"], &line["target"]),
+            (&json!("default"), &json!(format!("/callbacks/default/b/{key}")))
+        );
+    }
+    assert!(!log.contains(&token), "{log}");
 }

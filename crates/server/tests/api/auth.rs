@@ -69,7 +69,51 @@ async fn who_did_what_is_written_down_and_nothing_secret_is() {
         [("PUT /api/v1/workflows", 200), ("POST /api/v1/runs", 201), ("POST /api/v1/runs/{run}/cancel", 404)]
     );
     assert!(lines.iter().all(|line| line["who"] == "ann" && line["namespace"] == "shop"));
+    assert!(lines.iter().all(|line| line["token"] == ann.token.id.as_str()), "which of her tokens it was: {log}");
+    let made: Vec<&serde_json::Value> = lines.iter().map(|line| &line["made"]).collect();
+    assert_eq!(made, [&json!(null), &json!("a"), &json!(null)], "which run it was");
     assert_eq!(lines[2]["target"], "/api/v1/runs/nobody/cancel");
     assert!(!log.contains("canary") && !log.contains(&ann.text));
     assert_eq!(verify_audit(&path).unwrap(), Ok(3));
+}
+
+/// The lines of an audit log.
+fn lines(path: &std::path::Path) -> Vec<serde_json::Value> {
+    let log = std::fs::read_to_string(path).unwrap();
+    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_made_under_a_name_nobody_gave_is_written_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let house = House::with(Options { audit: Some(path.clone()), metrics: false, ..Options::default() }).await;
+    house.script("n.wf", "workflow n(x) { return x }").await;
+    let run = house.start(json!({ "workflow": "n" })).await;
+    house.result(&run).await;
+    let forked = house.post(&format!("/api/v1/runs/{run}/fork"), json!({ "at": 0 })).await.ok()["run"].clone();
+    let task = house.post("/api/v1/tasks", json!({ "name": "never" })).await.ok()["task"].clone();
+    let schedule = json!({ "every_ms": 3_600_000, "workflow": "n", "paused": true });
+    house.put("/api/v1/schedules/s", schedule).await.ok();
+    let triggered = house.post("/api/v1/schedules/s/trigger", json!({})).await.ok()["run"].clone();
+    let bulk = json!({ "action": "cancel", "prefix": "nobody-" });
+    let bulk = house.post("/api/v1/bulk", bulk).await.ok()["bulk"].clone();
+    house.leave().await;
+    let lines = lines(&path);
+    let made: Vec<_> = lines.iter().map(|line| line["made"].clone()).filter(|made| !made.is_null()).collect();
+    assert_eq!(made, [json!(run), forked, task, triggered, bulk]);
+    assert!(lines.iter().all(|line| line["who"] == "local" && line.get("token").is_none()), "{lines:?}");
+    assert_eq!(verify_audit(&path).unwrap(), Ok(7));
+}
+
+/// Metrics know no namespaces, and a question in SQL neither.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_admin_of_the_server_s_own_namespace_sees_its_metrics() {
+    let (own, other) = (token("own", "default", &[Scope::Admin]), token("other", "shop", &[Scope::Admin]));
+    let access = Access::Tokens(Arc::new(Tokens::new(&[own.token.clone(), other.token.clone()]).unwrap()));
+    let house = House::with(Options { access, ..Options::default() }).await.showing(&other.text);
+    assert_eq!(house.get("/metrics").await.refused(403), "forbidden");
+    let house = house.showing(&own.text);
+    assert!(house.get("/metrics").await.ok().as_str().unwrap().contains("outlast_runs{namespace=\"default\""));
+    house.leave().await;
 }

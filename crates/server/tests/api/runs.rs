@@ -1,9 +1,10 @@
 //! Starting runs, finding them, telling them things.
 
+use outlast_server::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::house::{Answer, House};
+use crate::house::{Answer, House, token};
 
 const ADD: &str = "workflow add(input) { return input.a + input.b }";
 const WAITS: &str = "workflow waits(input) { let word = await Signal.next(\"word\"); return word }";
@@ -200,5 +201,50 @@ async fn a_list_is_no_request() {
         assert_eq!(answer.refused(400), "validation_error", "{path}");
     }
     house.until_status("a", "waiting").await;
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_told_a_run_what_to_do_stands_in_its_journal() {
+    let (ann, bob) = (token("ann", "default", &[Scope::Admin]), token("bob", "default", &[Scope::Admin]));
+    let (ann_text, bob_text) = (ann.text.clone(), bob.text.clone());
+    let house = House::guarded(&[ann, bob]).await.showing(&ann_text);
+    house.script("w.wf", "workflow w(x) { return await Signal.next(\"word\") }").await;
+    for run in ["a", "b", "c", "d"] {
+        house.start(json!({ "workflow": "w", "id": run })).await;
+        house.until_status(run, "waiting").await;
+    }
+    house.post("/api/v1/runs/a/pause", json!({ "reason": "lunch" })).await.ok();
+    house.until_status("a", "paused").await;
+    let house = house.showing(&bob_text);
+    house.post("/api/v1/runs/a/resume", json!({ "message": "go on" })).await.ok();
+    house.until_status("a", "waiting").await;
+    house.post("/api/v1/runs/a/cancel", json!({})).await.ok();
+    house.post("/api/v1/runs/b/terminate", json!({})).await.ok();
+    let house = house.showing(&ann_text);
+    for (action, run) in [("pause", "c"), ("resume", "c"), ("cancel", "c"), ("terminate", "d")] {
+        house.post("/api/v1/bulk", json!({ "action": action, "prefix": run })).await.ok();
+        let status = match action {
+            "pause" => "paused",
+            "resume" => "waiting",
+            _ => "cancelled",
+        };
+        house.until_status(run, status).await;
+    }
+    for (run, expected) in [
+        ("a", &[("RUN_PAUSED", "ann"), ("RUN_RESUMED", "bob"), ("CANCEL_REQUESTED", "bob")][..]),
+        ("b", &[("RUN_TERMINATED", "bob")]),
+        ("c", &[("RUN_PAUSED", "ann"), ("RUN_RESUMED", "ann"), ("CANCEL_REQUESTED", "ann")]),
+        ("d", &[("RUN_TERMINATED", "ann")]),
+    ] {
+        house.until_status(run, "cancelled").await;
+        let page = house.get(&format!("/api/v1/runs/{run}/events")).await.ok();
+        let by = page["events"].as_array().unwrap().iter().filter_map(|event| {
+            let kind = event["kind"].as_str().unwrap();
+            event["data"]["by"].as_str().map(|by| (kind.to_owned(), by.to_owned()))
+        });
+        let expected: Vec<_> = expected.iter().map(|(kind, by)| (kind.to_string(), by.to_string())).collect();
+        assert_eq!(by.collect::<Vec<_>>(), expected, "{run}: {page}");
+    }
     house.leave().await;
 }

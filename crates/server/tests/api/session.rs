@@ -195,3 +195,128 @@ async fn a_session_streams() {
     }
     house.leave().await;
 }
+
+/// What a stream said until it ended, which it does soon.
+async fn heard_out(mut response: reqwest::Response) -> String {
+    let mut heard = String::new();
+    let listen = async {
+        while let Some(chunk) = response.chunk().await.unwrap() {
+            heard.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    };
+    tokio::time::timeout(Duration::from_millis(2_500), listen).await.expect("the stream ends");
+    heard
+}
+
+/// The streams of a house with a run that waits, opened by this header.
+async fn listeners(house: &House, header: &(header::HeaderName, String)) -> Vec<(&'static str, reqwest::Response)> {
+    let mut all = Vec::new();
+    for path in ["/api/v1/changes/stream", "/api/v1/runs/a/stream"] {
+        let request = house.client.get(format!("{}{path}", house.address)).header(&header.0, &header.1);
+        let response = request.send().await.unwrap();
+        assert!(response.status().is_success(), "{path}");
+        all.push((path, response));
+    }
+    all
+}
+
+async fn waits(house: &House, token: &str) {
+    let text = "workflow w(x) { while (true) { await Signal.next(\"word\") } }";
+    let put = house.request(Method::PUT, "/api/v1/workflows").bearer_auth(token);
+    sent(put.json(&json!({ "file": "w.wf", "text": text }))).await.ok();
+    let start = house.request(Method::POST, "/api/v1/runs").bearer_auth(token);
+    sent(start.json(&json!({ "workflow": "w", "id": "a" }))).await.ok();
+}
+
+fn is_sent_away(heard: &str) -> bool {
+    heard.ends_with("\n\n") && heard.contains("event: error\n") && heard.contains("\"unauthenticated\"")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_listens_is_sent_away_when_their_token_goes() {
+    let (ann, bob) = (token("ann", "shop", &[Scope::Admin]), token("bob", "shop", &[Scope::Admin]));
+    let Guarded { house, tokens, _folder, .. } = guarded(&[&ann, &bob]).await;
+    waits(&house, &ann.text).await;
+    let (cookie, _) = log_in(&house, &ann.text).await;
+    let by_token = listeners(&house, &(header::AUTHORIZATION, format!("Bearer {}", ann.text))).await;
+    let by_session = listeners(&house, &(header::COOKIE, cookie)).await;
+    let others = listeners(&house, &(header::AUTHORIZATION, format!("Bearer {}", bob.text))).await;
+    // Also one who is told something all the time.
+    let (client, address, text) = (house.client.clone(), house.address.clone(), bob.text.clone());
+    let chatter = tokio::spawn(async move {
+        loop {
+            let signal = client.post(format!("{address}/api/v1/runs/a/signals/word")).bearer_auth(&text);
+            if !signal.json(&json!({})).send().await.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    tokens.replace(std::slice::from_ref(&bob.token)).unwrap();
+    for (path, response) in by_token.into_iter().chain(by_session) {
+        let heard = heard_out(response).await;
+        assert!(is_sent_away(&heard), "{path}: {heard}");
+    }
+    tokens.replace(&[]).unwrap();
+    for (path, response) in others {
+        let heard = heard_out(response).await;
+        assert!(is_sent_away(&heard), "{path}: {heard}");
+    }
+    chatter.await.unwrap();
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_listens_is_sent_away_when_their_token_expires_or_may_no_longer_read() {
+    let soon = crate::house::now() + Duration::from_millis(2_500);
+    let (ann, bob) =
+        (NewToken::draw("ann", "shop", &[Scope::Read], soon).unwrap(), token("bob", "shop", &[Scope::Admin]));
+    let Guarded { house, tokens, _folder, .. } = guarded(&[&ann, &bob]).await;
+    waits(&house, &bob.text).await;
+    let expires = listeners(&house, &(header::AUTHORIZATION, format!("Bearer {}", ann.text))).await;
+    let blinded = listeners(&house, &(header::AUTHORIZATION, format!("Bearer {}", bob.text))).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    for (path, response) in expires {
+        let heard = heard_out(response).await;
+        assert!(is_sent_away(&heard) && crate::house::now() >= soon, "{path}: {heard}");
+    }
+    let worker = outlast_server::Token { scopes: vec![Scope::Worker], ..bob.token.clone() };
+    tokens.replace(&[worker]).unwrap();
+    for (path, response) in blinded {
+        let heard = heard_out(response).await;
+        assert!(heard.contains("event: error\n") && heard.contains("\"forbidden\""), "{path}: {heard}");
+    }
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_listens_without_a_token_is_sent_away_when_there_are_some() {
+    let tokens = Arc::new(Tokens::new(&[]).unwrap());
+    let access = Access::Local(Arc::clone(&tokens));
+    let house = House::with(Options { access, metrics: false, ..Options::default() }).await;
+    let response = house.request(Method::GET, "/api/v1/changes/stream").send().await.unwrap();
+    assert!(response.status().is_success());
+    tokens.replace(&[token("ann", "shop", &[Scope::Read]).token]).unwrap();
+    assert!(is_sent_away(&heard_out(response).await));
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logging_in_ends_the_other_cookie() {
+    let ann = token("ann", "shop", &[Scope::Read]);
+    let Guarded { house, _folder, .. } = guarded(&[&ann]).await;
+    for (origin, kept, ended) in [
+        (house.address.clone(), "outlast_session=", "__Host-outlast_session=;"),
+        (house.address.replace("http://", "https://"), "__Host-outlast_session=", "outlast_session=;"),
+    ] {
+        let begin = house.request(Method::POST, "/api/v1/session").header(header::ORIGIN, origin);
+        let response = begin.json(&json!({ "token": ann.text })).send().await.unwrap();
+        let said: Vec<&str> =
+            response.headers().get_all(header::SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with(kept) && !said[0].contains("Max-Age=0;"), "{said:?}");
+        assert!(said[1].starts_with(ended) && said[1].contains("Max-Age=0;"), "{said:?}");
+    }
+    house.leave().await;
+}

@@ -51,6 +51,12 @@ async fn a_session_over_tls_never_travels_without_it() {
     let said = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
     assert!(said.starts_with("__Host-") && said.ends_with("; Secure"), "{said}");
     let cookie = said.split(';').next().unwrap();
+    // The same session under the name that any other host of the domain could set.
+    let plain = cookie.strip_prefix("__Host-").unwrap();
+    let asks = browser.get(format!("{address}/api/v1/whoami")).header("cookie", plain);
+    assert_eq!(asks.send().await.unwrap().status().as_u16(), 401);
+    let both = browser.get(format!("{address}/api/v1/whoami")).header("cookie", format!("outlast_session=x; {cookie}"));
+    assert!(both.send().await.unwrap().status().is_success());
     let write = browser.put(format!("{address}/api/v1/workflows")).header("cookie", cookie).header("origin", &address);
     let write = write.json(&serde_json::json!({ "file": "n.wf", "text": "workflow n(x) { return x }" }));
     assert!(write.send().await.unwrap().status().is_success());

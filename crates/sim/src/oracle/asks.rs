@@ -114,7 +114,8 @@ fn answers(state: &RunState, is: impl Fn(&Event) -> bool, id: &str) -> usize {
 
 /// How often the run was told something when it went on, or will be.
 fn told_with(state: &RunState, message: &Value) -> usize {
-    let said = |event: &&Event| matches!(event, Event::RunResumed { message: Some(said) } if is_json(said, message));
+    let said =
+        |event: &&Event| matches!(event, Event::RunResumed { message: Some(said), .. } if is_json(said, message));
     let told = state.events().iter().filter(said).count();
     let unread = |item: &&outlast_core::commit::InboxItem| {
         item.kind == InboxKind::Resume && item.payload.as_ref().is_some_and(|said| is_json(said, message))

@@ -342,7 +342,7 @@ fn load(watch: &Watch) -> Result<Loaded, StoreError> {
 /// A watch and a run with an event in its journal.
 fn watch_and_run() -> Watch {
     let watch = watch();
-    let begun = NewRun { history: vec![Event::RunPaused { reason: None }.encode(at(1))], ..new("r") };
+    let begun = NewRun { history: vec![Event::RunPaused { reason: None, by: None }.encode(at(1))], ..new("r") };
     watch.create(vec![begun]).now_or_never().unwrap().remove(0).unwrap();
     watch
 }

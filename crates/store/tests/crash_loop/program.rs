@@ -166,9 +166,9 @@ impl<'a> Turn<'a> {
             if item.kind == InboxKind::Cancel && !self.is_cancelled() {
                 self.say(Event::CancelRequested { reason: None, by: None });
             } else if item.kind == InboxKind::Pause && !paused {
-                self.say(Event::RunPaused { reason: None });
+                self.say(Event::RunPaused { reason: None, by: None });
             } else if item.kind == InboxKind::Resume && paused {
-                self.say(Event::RunResumed { message: None });
+                self.say(Event::RunResumed { message: None, by: None });
             }
         }
     }

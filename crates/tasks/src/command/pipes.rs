@@ -9,6 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::Instant;
 
+use super::secrets::{Filter, Secrets};
+
 /// What is kept of the standard error stream, in bytes: its end.
 const STDERR_BYTES: usize = 16 * 1024;
 /// What is shown of it while the task runs, in bytes.
@@ -71,32 +73,37 @@ pub(super) async fn listen(stderr: Option<ChildStderr>, tail: &mut Tail, context
     }
 }
 
-/// The end of a stream.
+/// The end of a stream, without what is secret: taken out before anything is cut off, so that no part of it is left.
 #[derive(Default)]
 pub(super) struct Tail {
+    filter: Filter,
     bytes: VecDeque<u8>,
     /// Whether there was more before.
     cut: bool,
 }
 
 impl Tail {
+    pub(super) fn new(secrets: Secrets) -> Tail {
+        Tail { filter: Filter::new(secrets), ..Tail::default() }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend(bytes);
+        self.filter.pass(bytes, &mut self.bytes);
         let extra = self.bytes.len().saturating_sub(STDERR_BYTES);
         self.cut |= extra > 0;
         self.bytes.drain(..extra);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() && self.filter.holds_nothing()
     }
 
-    /// All that was kept, as text.
+    /// All that was kept, as text, once nothing follows.
     pub(super) fn text(&self) -> String {
-        self.last(STDERR_BYTES)
+        self.last(STDERR_BYTES) + &String::from_utf8_lossy(&self.filter.rest())
     }
 
-    /// At most so much of its end, as text.
+    /// At most so much of its end, as text, while more may follow.
     fn last(&self, bytes_max: usize) -> String {
         let from = self.bytes.len().saturating_sub(bytes_max);
         // A letter that was cut in two is left out.
@@ -121,5 +128,21 @@ mod tests {
         assert_eq!(tail.last(2), "…e", "the second half of ß is left out");
         tail.push(&vec![b'x'; STDERR_BYTES]);
         assert_eq!(tail.text(), format!("…{}", "x".repeat(STDERR_BYTES)));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_secret_is_nothing_wherever_it_is_cut() {
+        let secret = "sk-live-0123456789";
+        for behind in STDERR_BYTES - 2 * secret.len()..STDERR_BYTES + secret.len() {
+            let mut tail = Tail::new(Secrets::of(&[("KEY", secret.into())]));
+            tail.push(format!("key {secret}").as_bytes());
+            tail.push(&vec![b'x'; behind]);
+            assert!(!tail.text().contains(['0', '9']), "{behind}");
+        }
+        let mut tail = Tail::new(Secrets::of(&[("KEY", secret.into())]));
+        tail.push(b"key sk-live-01");
+        assert_eq!((tail.last(SHOWN_BYTES).as_str(), tail.text().as_str()), ("key ", "key ***"));
+        tail.push(b"23456789.");
+        assert_eq!(tail.last(SHOWN_BYTES), "key ***.");
     }
 }

@@ -10,31 +10,32 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::pipes::Tail;
-use super::{CommandTask, code};
+use super::{CommandTask, Said, code};
 
 /// What is shown of output that is not JSON, and of the last line of the standard error stream, in characters.
 const SHOWN: usize = 300;
+/// Told with the attempt: a result that is not what the program wrote must not surprise anybody.
+const HIDDEN: &str = "outlast: the result had the value of a variable of `env` in it; *** stands for it";
 
 impl CommandTask {
-    pub(super) fn judge(
-        &self,
-        status: ExitStatus,
-        output: Vec<u8>,
-        stderr: &Tail,
-        context: &TaskContext,
-    ) -> Result<Box<RawValue>> {
-        if !stderr.is_empty() {
-            let (task, attempt) = (context.id(), context.attempt());
-            tracing::info!(%task, attempt, name = self.name, stderr = stderr.text(), "what a command wrote to stderr");
-            context.log(stderr.text());
+    pub(super) fn judge(&self, status: ExitStatus, said: &Said, context: &TaskContext) -> Result<Box<RawValue>> {
+        let stderr = said.stderr.text();
+        let (task, attempt) = (context.id(), context.attempt());
+        if !said.stderr.is_empty() {
+            tracing::info!(%task, attempt, name = self.name, stderr, "what a command wrote to stderr");
+            context.log(stderr.as_str());
         }
         if !status.success() {
-            return Err(self.failed(status, stderr));
+            return Err(self.failed(status, &said.stderr));
         }
-        self.read(output).map_err(|error| error.with_data(&json!({ "stderr": stderr.text() })))
+        let read = self.read(said).map_err(|error| error.with_data(&json!({ "stderr": stderr })))?;
+        let Some(hidden) = said.secrets.hide_in_json(read.get()) else { return Ok(read) };
+        tracing::warn!(%task, attempt, name = self.name, "{HIDDEN}");
+        context.log(format!("{stderr}{HIDDEN}\n"));
+        Ok(RawValue::from_string(hidden)?)
     }
 
-    fn read(&self, output: Vec<u8>) -> Result<Box<RawValue>> {
+    fn read(&self, said: &Said) -> Result<Box<RawValue>> {
         let wrong = |reason: String, shown: &str| {
             let message = format!(
                 "{} wrote something to stdout that is not JSON ({reason}); it begins with: {shown}; write the result to stdout \
@@ -43,12 +44,12 @@ impl CommandTask {
             );
             Error::new(code::INVALID_OUTPUT, message).permanent()
         };
-        let text = String::from_utf8(output)
-            .map_err(|error| wrong("it is not UTF-8".to_owned(), &begin(&String::from_utf8_lossy(error.as_bytes()))))?;
-        let text = if text.trim().is_empty() { "null".to_owned() } else { text };
+        let shown = || begin(&String::from_utf8_lossy(&said.secrets.hide(&said.output)));
+        let text = std::str::from_utf8(&said.output).map_err(|_| wrong("it is not UTF-8".to_owned(), &shown()))?;
+        let text = if text.trim().is_empty() { "null" } else { text };
         // Checked more strictly than it is kept: whoever reads it must be able to.
-        serde_json::from_str::<Value>(&text).map_err(|error| wrong(error.to_string(), &begin(&text)))?;
-        serde_json::from_str(&text).map_err(|error| wrong(error.to_string(), &begin(&text)))
+        serde_json::from_str::<Value>(text).map_err(|error| wrong(error.to_string(), &shown()))?;
+        serde_json::from_str(text).map_err(|error| wrong(error.to_string(), &shown()))
     }
 
     fn failed(&self, status: ExitStatus, stderr: &Tail) -> Error {

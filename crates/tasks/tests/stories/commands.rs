@@ -179,6 +179,45 @@ async fn a_program_sees_path_what_is_allowed_and_what_is_known_of_the_attempt() 
     assert_eq!(Value::Object(seen), expected);
 }
 
+/// A variable that is set here, with a value nobody else has.
+const SECRET: &str = "CARGO_PKG_DESCRIPTION";
+
+/// What a run's journal has of a program that was given a secret.
+async fn journal_of(script: &str) -> (Result<Value, String>, String) {
+    async fn once(ctx: Ctx, (): ()) -> outlast::Result<Value> {
+        ctx.task("job", &()).retry(Retry::never()).await
+    }
+    let handler: Handler = sh(script).env([SECRET]).timeout(Duration::from_secs(5)).output_limit(1_000).into();
+    let engine = Outlast::memory().workflow("once", once).handler(handler).start().await.unwrap();
+    let result = engine.start("once", &()).id("o").await.unwrap().result::<Value>().await;
+    let journal = format!("{:?}", engine.run("o").unwrap().journal().await.unwrap());
+    engine.shutdown().await;
+    (result.map_err(|error| format!("{error:?}")), journal)
+}
+
+#[tokio::test]
+async fn a_secret_that_a_program_tells_is_not_kept_and_not_shown() {
+    let secret = std::env::var(SECRET).unwrap();
+    let said = "bad key $CARGO_PKG_DESCRIPTION";
+    for (script, kept) in [
+        (format!("echo {said} >&2; exit 3"), "ended with exit code 3: bad key ***"),
+        (format!("echo {said} >&2; echo 1"), "bad key ***"),
+        (format!("echo {said}"), "it begins with: bad key ***"),
+        (format!("printf '\\377 %s' \"{said}\""), "bad key ***"),
+        (format!("echo {said} >&2; head -c 2000 /dev/zero"), "bad key ***"),
+        (format!("printf '%.40s' \"{said}\" >&2; exit 3"), "bad key ***"),
+        (format!("echo {said} >&2; sleep 60"), "bad key ***"),
+        (format!("echo \\\"{said}\\\""), "value of a variable of `env`"),
+    ] {
+        let (result, journal) = journal_of(&script).await;
+        let told = format!("{result:?} {journal}");
+        assert!(told.contains(kept), "{script}: {told}");
+        assert!(!told.contains(&secret) && !told.contains(&secret[..8]), "{script}: {told}");
+    }
+    let (result, _) = journal_of(&format!("echo \\\"{said}\\\"")).await;
+    assert_eq!(result.unwrap(), "bad key ***");
+}
+
 #[tokio::test]
 async fn a_program_runs_in_its_directory_and_is_found_there() {
     use std::os::unix::fs::PermissionsExt;

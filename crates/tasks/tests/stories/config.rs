@@ -19,9 +19,9 @@ async fn every_key_is_read() {
         port = 80
 
         [tasks."billing.charge"]
-        command = ["sh", "-c", "echo \"[\\\"$CARGO_MANIFEST_DIR\\\", \\\"$(basename $(pwd))\\\"]\""]
+        command = ["sh", "-c", "echo \"[\\\"$CARGO_PKG_VERSION\\\", \\\"$(basename $(pwd))\\\"]\""]
         cwd = "sub"
-        env = ["CARGO_MANIFEST_DIR"]
+        env = ["CARGO_PKG_VERSION"]
         timeout = "1.5m"
         grace = 2
         output_limit = "64KiB"
@@ -37,7 +37,7 @@ async fn every_key_is_read() {
     let handlers = TaskConfig::from_toml(text, directory.path()).unwrap();
     assert_eq!(handlers.len(), 2);
     let result = perform(handlers, "billing.charge", &json!(null)).await.unwrap();
-    assert_eq!(result, json!([std::env::var("CARGO_MANIFEST_DIR").unwrap(), "sub"]));
+    assert_eq!(result, json!([std::env::var("CARGO_PKG_VERSION").unwrap(), "sub"]));
 }
 
 #[tokio::test]

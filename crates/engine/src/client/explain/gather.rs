@@ -99,7 +99,7 @@ impl Facts {
 
     fn paused(&self) -> Standing {
         let pause = self.journal.events().iter().zip(&self.records).rev().find_map(|(event, record)| match event {
-            Event::RunPaused { reason } => Some((record.at, reason.clone())),
+            Event::RunPaused { reason, .. } => Some((record.at, reason.clone())),
             _ => None,
         });
         let (since, reason) = pause.unzip();

@@ -130,8 +130,8 @@ impl Scene {
             (380, refused("a word")),
             (400, created("alive", Some(40))),
             (450, Event::CallbackTimedOut { key: key("alive"), callback: "alive".to_owned() }),
-            (460, Event::RunPaused { reason: None }),
-            (470, Event::RunResumed { message: None }),
+            (460, Event::RunPaused { reason: None, by: None }),
+            (470, Event::RunResumed { message: None, by: None }),
             (480, done("6")),
         ];
         self.add("asked", "answers", Status::Completed, journal);

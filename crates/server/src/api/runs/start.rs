@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::Json as Answer;
 use axum::http::StatusCode;
 
 use crate::api::convert;
+use crate::audit::Made;
 use crate::auth::Caller;
 use crate::body::{IdempotencyKey, Json, text};
 use crate::dto::{StartRun, Started};
@@ -29,7 +31,7 @@ pub(in crate::api) async fn start(
     caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<StartRun>,
-) -> ApiResult<(StatusCode, Answer<Started>)> {
+) -> ApiResult<(StatusCode, Extension<Made>, Answer<Started>)> {
     let engine = &caller.engine;
     check(&request)?;
     let input = convert::value(request.input.as_ref());
@@ -64,7 +66,8 @@ pub(in crate::api) async fn start(
     }
     let run = start.await?;
     let status = if run.is_new() { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Answer(Started { run: run.id().to_string(), new: run.is_new() })))
+    let started = Started { run: run.id().to_string(), new: run.is_new() };
+    Ok((status, Extension(Made(started.run.clone())), Answer(started)))
 }
 
 fn check(request: &StartRun) -> ApiResult<()> {

@@ -54,7 +54,7 @@ fn a_word_from_outside_is_always_to_be_read_and_a_turn_that_goes_on_may_read_lat
 
 #[test]
 fn a_run_does_not_pause_over_a_resume_or_a_request_to_stop() {
-    let paused = || [Event::RunPaused { reason: None }];
+    let paused = || [Event::RunPaused { reason: None, by: None }];
     for frees in [Control::Resume, Control::Cancel] {
         is_broken(2, |scene| {
             scene.deliver(&control(frees, "c"), Delivered::Delivered);
