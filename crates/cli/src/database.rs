@@ -177,6 +177,15 @@ impl Database {
         }
     }
 
+    /// The folder its file is in, or would be; none if it is a server's. It must be there.
+    pub(crate) fn folder(&self) -> Result<Option<PathBuf>> {
+        let Database::Sqlite(path) = self else { return Ok(None) };
+        if path == Path::new(FILE) && !Path::new(FOLDER).exists() {
+            return Ok(Some(PathBuf::from(".")));
+        }
+        folder_of(path).map(|folder| Some(folder.unwrap_or(Path::new(".")).to_owned()))
+    }
+
     fn builder(&self) -> Outlast {
         match self {
             Database::Sqlite(path) => Outlast::sqlite(path),
@@ -192,6 +201,11 @@ fn make_folder(path: &Path) -> Result<()> {
         // Not having it is no reason to stop.
         let _ = fs::write(Path::new(FOLDER).join(".gitignore"), "*\n");
     }
+    folder_of(path).map(drop)
+}
+
+/// The folder of a file, which must be there; none if it is the one the command is called in.
+fn folder_of(path: &Path) -> Result<Option<&Path>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if !folder.is_dir() => {
@@ -200,7 +214,7 @@ fn make_folder(path: &Path) -> Result<()> {
                 .hint(format!("mkdir -p {}", shell(&folder.to_string_lossy())))
                 .into())
         }
-        Some(_) | None => Ok(()),
+        folder => Ok(folder),
     }
 }
 

@@ -135,7 +135,8 @@ mod tests {
             assert!(page.contains(&link), "{link} in {page}");
         }
         let version = format!("<h1>Outlast {}</h1>", env!("CARGO_PKG_VERSION"));
-        for part in [version.as_str(), "<title>Outlast</title>", "<code>/api/v1</code>", "<code>cargo xtask web</code>"] {
+        for part in [version.as_str(), "<title>Outlast</title>", "<code>/api/v1</code>", "<code>cargo xtask web</code>"]
+        {
             assert!(page.contains(part), "{part} in {page}");
         }
         for (readiness, said) in [
