@@ -21,6 +21,10 @@ struct Terminal {
 
 impl Terminal {
     fn open(place: &Place, args: &[&str]) -> Terminal {
+        Terminal::with(place, args, &[])
+    }
+
+    fn with(place: &Place, args: &[&str], environment: &[(&str, &str)]) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -28,6 +32,7 @@ impl Terminal {
         let screen = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
         let mut command = place.command(args);
         command.stdin(screen()).stdout(screen()).stderr(screen()).env("TERM", "xterm").env("USER", "ann");
+        command.envs(environment.iter().copied());
         let child = command.spawn().unwrap();
         let master = File::from(master);
         let keys = master.try_clone().unwrap();
@@ -120,6 +125,14 @@ fn colours_are_for_terminals_and_can_be_refused() {
     assert!(!Terminal::open(&place, &["run", "a.wf", "--color", "never"]).exits(0).contains(green));
     let always = place.call(&["run", "a.wf", "--color", "always"]).exits(0);
     assert!(always.err.contains(green), "{}", always.err);
-    let refused = place.command(&["run", "a.wf"]).env("NO_COLOR", "1").output().unwrap();
-    assert!(!String::from_utf8_lossy(&refused.stderr).contains(green));
+    let plain = place.call(&["run", "a.wf"]).exits(0);
+    assert!(!plain.err.contains('\u{1b}'), "{}", plain.err);
+    // The environment says otherwise: at a terminal, and where there is none.
+    let refused = Terminal::with(&place, &["run", "a.wf"], &[("NO_COLOR", "1")]).exits(0);
+    assert!(refused.contains("✓") && !refused.contains(green), "{refused}");
+    let forced = place.command(&["run", "a.wf"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(String::from_utf8_lossy(&forced.stderr).contains(green));
+    // And what is said counts more.
+    let said = Terminal::with(&place, &["run", "a.wf", "--color", "always"], &[("NO_COLOR", "1")]).exits(0);
+    assert!(said.contains(green), "{said}");
 }
