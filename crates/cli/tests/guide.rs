@@ -258,3 +258,27 @@ fn check_words(page: &Path, command: &str) {
         assert!(is_known, "{}: {command}: {flag}\n{help}", page.display());
     }
 }
+
+#[test]
+fn the_command_that_draws_a_webhooks_id_draws_one() {
+    let commands = shell_lines(&page("docs/api.md"));
+    let command = commands.iter().find(|line| line.contains("/dev/urandom")).expect("the command");
+    let draw = || {
+        let drawn = Command::new("sh").args(["-c", command]).output().unwrap();
+        String::from_utf8(drawn.stdout).unwrap().trim().to_owned()
+    };
+    let (one, other) = (draw(), draw());
+    assert_ne!(one, other);
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    assert!(one.len() >= 22 && one.chars().all(is_letter), "{one}");
+    // And a server takes it.
+    let dir = tempfile::tempdir().unwrap();
+    let config = format!("[[hooks]]\nid = \"{one}\"\nname = \"x\"\nsecrets = [\"env:HOOK\"]\nstart = \"x\"\n");
+    fs::write(dir.path().join("outlast.toml"), config).unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let mut server = outlast(dir.path(), &serve).env("HOOK", secret).stderr(Stdio::piped()).spawn().unwrap();
+    begun(&mut server);
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
