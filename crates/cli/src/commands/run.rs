@@ -158,13 +158,10 @@ async fn conclude(
             report
         }
         Outcome::Interrupted => {
-            note(&format!(
-                "{} what runs has {} to end; Ctrl-C again stops at once",
-                palette.warn("stopping:"),
-                length(GRACE)
-            ));
             let status = engine.run(&begun.id)?.status().await?;
-            watch::shutdown_or_interrupt(engine).await;
+            let patience = format!("what runs has {} to end; Ctrl-C again stops at once", length(GRACE));
+            let explain = || note(&format!("{} {patience}", palette.warn("stopping:")));
+            watch::shutdown_or_interrupt(engine, explain).await;
             note(&format!("{} {} is safe, and goes on with\n\n    {again}\n", palette.warn("interrupted:"), begun.id));
             note(&format!("To end it instead: outlast cancel {}{flag}", shell(&begun.id)));
             Report::open(begun, status, "interrupted", "the process that ran it was asked to stop")
