@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
 /// How often a single commit is made, and how often one of a group.
@@ -57,16 +58,18 @@ impl Limit {
 pub(super) enum Place {
     /// The disk this folder is on.
     Disk(PathBuf),
-    Server(Box<Client>),
+    /// A database's server, and what drives the connection to it.
+    Server(Box<Client>, #[expect(dead_code, reason = "held for as long as it is asked")] JoinSet<()>),
 }
 
 impl Place {
     /// A connection of its own to a database's server.
     pub(super) async fn server(url: &str) -> Result<Place> {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-        // Ends with the client, which says what went wrong.
-        tokio::spawn(async move { drop(connection.await) });
-        Ok(Place::Server(Box::new(client)))
+        let mut driven = JoinSet::new();
+        // What goes wrong is told to who asks.
+        driven.spawn(async move { drop(connection.await) });
+        Ok(Place::Server(Box::new(client), driven))
     }
 
     /// Measures it, a few times.
@@ -78,7 +81,7 @@ impl Place {
                     singles: sync_rate(folder, SINGLES, COMMIT_BYTES)?,
                     groups: sync_rate(folder, GROUPS, COMMIT_BYTES * GROUP_PAGES)?,
                 },
-                Place::Server(client) => Limit {
+                Place::Server(client, _) => Limit {
                     singles: commit_rate(client, SINGLES, None).await?,
                     groups: commit_rate(client, GROUPS, Some(GROUP as i32)).await?,
                 },

@@ -26,6 +26,8 @@ const W2_COMMITS: f64 = 6.0;
 const W7_COMMITS: f64 = 3.0;
 const W5_SLEEP: Duration = Duration::from_secs(2);
 const W6_ROUNDS: usize = 5;
+/// How often it is looked where runs stand.
+const LOOK: Duration = Duration::from_millis(20);
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -259,8 +261,10 @@ impl Bench {
 
     /// Waits until so many of its runs stand there.
     async fn wait_for(&self, status: Status, runs: usize) -> Result<()> {
+        let mut looks = tokio::time::interval(LOOK);
         let all = async {
             loop {
+                looks.tick().await;
                 let mut found = 0;
                 let mut after = None;
                 loop {
@@ -275,7 +279,6 @@ impl Bench {
                 if found >= runs {
                     return Ok(());
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         tokio::time::timeout(PATIENCE, all).await.context("the runs do not end")?
