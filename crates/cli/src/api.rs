@@ -36,7 +36,15 @@ impl Api {
     pub(crate) async fn with<T>(place: &PlaceArgs, ask: impl AsyncFnOnce(&Api) -> Result<T>) -> Result<T> {
         match place.get()? {
             Place::Server(url) => ask(&Api::new(url, std::env::var("OUTLAST_TOKEN").ok())?).await,
-            Place::Database(database) => within(&database, ask).await,
+            Place::Database(database) => within(&database, database.open()?.without_loops(), ask).await,
+        }
+    }
+
+    /// As [`Api::with`], but the one that lives as long as this question drives runs meanwhile: only who holds runs may mend them.
+    pub(crate) async fn with_driver<T>(place: &PlaceArgs, ask: impl AsyncFnOnce(&Api) -> Result<T>) -> Result<T> {
+        match place.get()? {
+            Place::Server(_) => Api::with(place, ask).await,
+            Place::Database(database) => within(&database, database.open()?, ask).await,
         }
     }
 
@@ -194,8 +202,12 @@ fn refusal(status: StatusCode, text: &[u8]) -> Stop {
 }
 
 /// Opens a database and asks a server in this process. Only who has its token can, which nobody else is told.
-async fn within<T>(database: &Database, ask: impl AsyncFnOnce(&Api) -> Result<T>) -> Result<T> {
-    let engine = database.open()?.without_loops().start().await.map_err(|error| refused(error, database))?;
+async fn within<T>(
+    database: &Database,
+    builder: outlast::Outlast,
+    ask: impl AsyncFnOnce(&Api) -> Result<T>,
+) -> Result<T> {
+    let engine = builder.start().await.map_err(|error| refused(error, database))?;
     let NewToken { text, token } = NewToken::draw("local", "default", &Scope::ALL, now() + OWN_TOKEN_TIME)?;
     let access = Access::Tokens(Tokens::new(&[token])?.into());
     // Whoever has the database may ask it what they like.

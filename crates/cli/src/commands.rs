@@ -90,7 +90,7 @@ pub(crate) fn execute(cli: Cli) -> Result<Exit> {
         Command::Start(asked) => wait(start::start(asked, &global)),
         Command::Put(asked) => wait(start::put(asked, &global)),
         Command::Check(asked) => check::check(&asked, &global),
-        Command::Fmt(asked) => fmt::fmt(&asked),
+        Command::Fmt(asked) => fmt::fmt(&asked, &global),
         Command::Graph(asked) => wait(graph::graph(asked, &global)),
         Command::List(asked) => wait(list::list(asked, &global)),
         Command::Show(asked) => wait(show::show(asked, &global)),

@@ -125,16 +125,24 @@ impl fmt::Display for Database {
     }
 }
 
+/// Credentials come first and end at the first `@`, whatever is in them: so the driver reads it, too.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
-    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
-    let place = match place.rsplit_once('@') {
-        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
-        None => place.to_owned(),
+    let (user, rest) = match rest.split_once('@') {
+        // What is no name of a user may be part of a secret.
+        Some((user, rest)) => (user.split([':', '/', '?', '&']).next().map(|user| format!("{user}@")), rest),
+        None => (None, rest),
     };
+    let user = user.unwrap_or_default();
+    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
+    // A password with an `@` in it, which should have been written as %40.
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
     let shown: Vec<&str> = settings.split('&').filter(|said| !said.is_empty() && !is_password(said)).collect();
+    if shown.iter().any(|said| said.contains('@')) {
+        return format!("{scheme}://{user}…");
+    }
     let settings = if shown.is_empty() { String::new() } else { format!("?{}", shown.join("&")) };
-    format!("{scheme}://{place}{settings}")
+    format!("{scheme}://{user}{place}{settings}")
 }
 
 /// Whether a setting is one, also if its name is written in another way: `p%61ssword`.
@@ -169,6 +177,15 @@ impl Database {
         }
     }
 
+    /// The folder its file is in, or would be; none if it is a server's. It must be there.
+    pub(crate) fn folder(&self) -> Result<Option<PathBuf>> {
+        let Database::Sqlite(path) = self else { return Ok(None) };
+        if path == Path::new(FILE) && !Path::new(FOLDER).exists() {
+            return Ok(Some(PathBuf::from(".")));
+        }
+        folder_of(path).map(|folder| Some(folder.unwrap_or(Path::new(".")).to_owned()))
+    }
+
     fn builder(&self) -> Outlast {
         match self {
             Database::Sqlite(path) => Outlast::sqlite(path),
@@ -184,6 +201,11 @@ fn make_folder(path: &Path) -> Result<()> {
         // Not having it is no reason to stop.
         let _ = fs::write(Path::new(FOLDER).join(".gitignore"), "*\n");
     }
+    folder_of(path).map(drop)
+}
+
+/// The folder of a file, which must be there; none if it is the one the command is called in.
+fn folder_of(path: &Path) -> Result<Option<&Path>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if !folder.is_dir() => {
@@ -192,7 +214,7 @@ fn make_folder(path: &Path) -> Result<()> {
                 .hint(format!("mkdir -p {}", shell(&folder.to_string_lossy())))
                 .into())
         }
-        Some(_) | None => Ok(()),
+        folder => Ok(folder),
     }
 }
 
@@ -218,6 +240,15 @@ mod tests {
             ("postgres://ann@db/shop?password=s3cret@x", "postgres://ann@db/shop"),
             ("postgres://db/shop?p%61ssword=s3cret&sslmode=require", "postgres://db/shop?sslmode=require"),
             ("postgres://db/shop", "postgres://db/shop"),
+            ("postgres://ann:se?cret@db/shop", "postgres://ann@db/shop"),
+            ("postgres://ann:s&e?c&ret@db/shop?sslmode=require", "postgres://ann@db/shop?sslmode=require"),
+            ("postgres://ann:se/cret@db/shop", "postgres://ann@db/shop"),
+            ("postgres://ann:se:cret@db:5432/shop", "postgres://ann@db:5432/shop"),
+            ("postgres://ann:s3cret@/shop?host=db", "postgres://ann@/shop?host=db"),
+            ("postgres://ann:se?c@ret@db/shop?user=x", "postgres://ann@db/shop?user=x"),
+            // Nobody can tell where such a password ends.
+            ("postgres://ann:s@e?cret@db/shop", "postgres://ann@…"),
+            ("postgres://db/shop?password=s3cret@x", "postgres://db@x"),
         ] {
             assert_eq!(url.parse::<Database>().unwrap().to_string(), shown);
         }

@@ -125,6 +125,14 @@ impl Target {
         ask!(self, place => place.tell(run, tell))
     }
 
+    /// Lets runs take notice at once of what they were told, if nobody else does.
+    pub(crate) async fn take_notice(&self, which: &Which) -> Result<()> {
+        match self {
+            Target::Local(local) => local.take_notice(which).await,
+            Target::Remote(_) => Ok(()),
+        }
+    }
+
     /// Makes a new run out of the beginning of another one.
     pub(crate) async fn fork(&self, run: &str, cut: Cut) -> Result<Forked> {
         ask!(self, place => place.fork(run, cut))

@@ -1,41 +1,45 @@
-//! `outlast bench`: what the disk allows and what the engine does with it, on this machine.
+//! `outlast bench`: what the disk or the database's server allows, and what the engine does with it, on this machine.
 
-mod disk;
+mod limit;
 mod workloads;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use outlast::{Engine, Outlast};
 use serde::Serialize;
 
+use self::limit::{Limit, Place};
+use self::workloads::{Measured, Size, Workload};
 use crate::args::Global;
 use crate::commands::run::refused;
 use crate::database::{Database, DatabaseArgs};
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format, note, table};
+use crate::palette::Palette;
 
-/// Measure the disk and the engine on this machine, side by side
+/// Where the runs are, in a database that others use. Always the same: names of namespaces stay.
+const NAMESPACE: &str = "bench";
+
+/// Measure what this machine allows and what the engine does with it, side by side
 #[derive(Debug, Args)]
 #[command(
-    after_help = "W1: one run of a thousand steps, each durable before the next. W2: runs of five steps, 256 at once. W3: from \
-                        the start to the result of a run with one step, one at a time. The disk's limit is what appending and \
-                        syncing as little as a step must write gives, without an engine. Nothing in an existing database is \
-                        touched: beside a SQLite file a folder is made, and removed; on PostgreSQL the runs have a namespace of \
-                        their own, and are deleted."
+    after_help = "The limit is what making durable as little as must be gives, without an engine: appends and syncs beside a \
+                        SQLite file, commits of a hundred bytes on PostgreSQL. It is measured before and after each workload, three \
+                        times each, and the best counts.\n\nBeside a SQLite file a folder is made, and removed; the file is not \
+                        touched. On PostgreSQL the runs are in the namespace `bench`, and are deleted; what stays is that name, \
+                        what the database remembers of any deleted run for a week, and, in one that had none, Outlast's tables."
 )]
 pub(crate) struct Bench {
     /// What to measure
-    #[arg(short, long, value_name = "W1,W2,…", value_delimiter = ',', default_value = "W1,W2,W3", value_parser = parse_workload)]
-    workload: Vec<String>,
+    #[arg(short, long, value_name = "W1,W2,…", value_enum, ignore_case = true, value_delimiter = ',')]
+    workload: Vec<Workload>,
+    /// A tenth of the work: to see that it works, not to compare
+    #[arg(long)]
+    quick: bool,
     #[command(flatten)]
     database: DatabaseArgs,
-}
-
-fn parse_workload(text: &str) -> Result<String, String> {
-    let known = ["W1", "W2", "W3"].into_iter().find(|known| known.eq_ignore_ascii_case(text));
-    known.map(str::to_owned).ok_or_else(|| "there are W1, W2 and W3".to_owned())
 }
 
 /// A figure, as `cargo xtask bench` writes it.
@@ -45,15 +49,21 @@ struct Figure {
     store: &'static str,
     value: f64,
     unit: &'static str,
-    /// The disk's limit.
+    /// What the disk or the server allows.
     bare: Option<f64>,
     ratio: Option<f64>,
 }
 
 impl Figure {
-    fn new(bench: &'static str, store: &'static str, unit: &'static str, value: f64, bare: Option<f64>) -> Figure {
+    fn new(workload: Workload, store: &'static str, value: f64, bare: Option<f64>) -> Figure {
+        let (bench, unit) = (workload.name(), workload.unit());
         let ratio = bare.filter(|bare| *bare > 0.0).map(|bare| round(value / bare));
         Figure { bench, store, value: round(value), unit, bare: bare.map(round), ratio }
+    }
+
+    /// What cannot be: more than the limit, or sooner.
+    fn is_beyond(&self, workload: Workload) -> bool {
+        self.ratio.is_some_and(|ratio| if workload.is_time() { ratio < 1.0 } else { ratio > 1.0 })
     }
 }
 
@@ -64,24 +74,19 @@ fn round(value: f64) -> f64 {
 pub(crate) async fn bench(asked: Bench, global: &Global) -> Result<Exit> {
     let database = asked.database.get();
     let scratch = Scratch::beside(&database)?;
-    let disk = scratch.as_ref().map(|scratch| disk::measure(&scratch.0)).transpose()?;
+    let place = match (&database, &scratch) {
+        (Database::Postgres(url), _) => limit_of_server(url).await,
+        (Database::Sqlite(_), Some(scratch)) => Some(Place::Disk(scratch.0.clone())),
+        (Database::Sqlite(_), None) => None,
+    };
+    let session = Session { database, scratch, place, size: Size { quick: asked.quick } };
+    let chosen = if asked.workload.is_empty() { Workload::value_variants().to_vec() } else { asked.workload };
     let mut figures = Vec::new();
-    for workload in &asked.workload {
-        let (engine, store) = start(&database, scratch.as_ref(), workload).await?;
+    for workload in chosen {
         if global.output == Format::Table {
-            note(&format!("{workload} …"));
+            note(&format!("{} …", workload.name()));
         }
-        let measured = match workload.as_str() {
-            "W1" => workloads::w1(&engine).await.map(|value| ("steps/s", value, disk.map(|disk| disk.syncs))),
-            "W2" => workloads::w2(&engine).await.map(|value| ("runs/s", value, disk.map(|disk| disk.grouped_runs))),
-            _ => workloads::w3(&engine).await.map(|value| ("ms (p50)", value, disk.map(|disk| disk.two_syncs_ms))),
-        };
-        let cleaned = if database.is_sole() { Ok(()) } else { workloads::delete_all(&engine).await };
-        engine.shutdown().await;
-        cleaned?;
-        let (unit, value, bare) = measured?;
-        let name = ["W1", "W2", "W3"].into_iter().find(|name| name == workload).unwrap_or("W1");
-        figures.push(Figure::new(name, store, unit, value, bare));
+        figures.push(session.measure(workload).await?);
     }
     // One per line, as `cargo xtask bench` has them.
     let format = if global.output == Format::Json { Format::Jsonl } else { global.output };
@@ -89,19 +94,102 @@ pub(crate) async fn bench(asked: Bench, global: &Global) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn start(database: &Database, scratch: Option<&Scratch>, workload: &str) -> Result<(Engine, &'static str)> {
-    let (builder, store) = match (database, scratch) {
-        (Database::Postgres(url), _) => (Outlast::postgres(url), "postgres"),
-        (Database::Sqlite(_), Some(scratch)) => (Outlast::sqlite(scratch.0.join(format!("{workload}.db"))), "sqlite"),
-        (Database::Sqlite(path), None) => (Outlast::sqlite(path), "sqlite"),
-    };
-    let engine = workloads::register(builder).start().await.map_err(|error| refused(error, database))?;
-    if database.is_sole() {
-        return Ok((engine, store));
+/// A server that only takes encrypted connections is measured without its limit.
+async fn limit_of_server(url: &str) -> Option<Place> {
+    match Place::server(url).await {
+        Ok(place) => Some(place),
+        Err(error) => {
+            let line = format!("what the server allows is not measured: it takes no connection without TLS ({error})");
+            note(&format!("{} {line}", Palette::stderr().warn("note:")));
+            None
+        }
     }
-    // Others have runs there, too.
-    let namespace = format!("bench-{}", uuid::Uuid::new_v4().simple());
-    Ok((engine.in_namespace(&namespace).await?, store))
+}
+
+/// Where it is measured.
+struct Session {
+    database: Database,
+    scratch: Option<Scratch>,
+    /// Where the limit is measured.
+    place: Option<Place>,
+    size: Size,
+}
+
+impl Session {
+    async fn measure(&self, workload: Workload) -> Result<Figure> {
+        let before = self.limit().await?;
+        let measured = self.engine(workload).await?;
+        let limit = self.limit().await?.zip(before).map(|(after, before)| after.best(before));
+        let bare = limit.map(|limit| workload.limit(self.size, limit, measured));
+        let store = if self.database.is_sole() { "sqlite" } else { "postgres" };
+        let figure = Figure::new(workload, store, measured.value, bare);
+        if figure.is_beyond(workload) {
+            let line = format!(
+                "{} went beyond its limit, which cannot be: the machine was busy with something else while the limit was \
+                 measured; measure again",
+                figure.bench
+            );
+            note(&format!("{} {line}", Palette::stderr().warn("note:")));
+        }
+        Ok(figure)
+    }
+
+    async fn limit(&self) -> Result<Option<Limit>> {
+        match &self.place {
+            Some(place) => Ok(Some(place.measure().await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn engine(&self, workload: Workload) -> Result<Measured> {
+        let prefix = format!("{}-{}-", workload.name(), uuid::Uuid::new_v4().simple());
+        let mut bench = workloads::Bench::new(self.start(workload).await?, prefix, self.size);
+        let measured = if workload == Workload::W6 {
+            let (measured, last) = self.cold(bench).await?;
+            bench = last;
+            measured
+        } else {
+            bench.measure(workload).await
+        };
+        let tidy = if self.database.is_sole() { Ok(()) } else { bench.tidy_up().await };
+        bench.engine.shutdown().await;
+        // Why nothing was measured is the cause; that it could not be tidied up follows from it.
+        let measured = measured?;
+        tidy.context("the runs that were measured cannot be deleted")?;
+        Ok(measured)
+    }
+
+    /// W6: each time with an engine that never had the run.
+    async fn cold(&self, mut bench: workloads::Bench) -> Result<(Result<Measured>, workloads::Bench)> {
+        let id = match bench.prepare_w6().await {
+            Ok(id) => id,
+            Err(error) => return Ok((Err(error), bench)),
+        };
+        let mut measured = Vec::new();
+        for _ in 0..workloads::w6_rounds(self.size) {
+            bench.engine.shutdown().await;
+            bench = bench.with(self.start(Workload::W6).await?);
+            match bench.w6(&id).await {
+                Ok(one) => measured.push(one),
+                Err(error) => return Ok((Err(error), bench)),
+            }
+        }
+        Ok((Ok(workloads::middle(&measured)), bench))
+    }
+
+    async fn start(&self, workload: Workload) -> Result<Engine> {
+        let builder = match (&self.database, &self.scratch) {
+            (Database::Postgres(url), _) => Outlast::postgres(url),
+            (Database::Sqlite(_), Some(scratch)) => Outlast::sqlite(scratch.0.join(format!("{}.db", workload.name()))),
+            (Database::Sqlite(path), None) => Outlast::sqlite(path),
+        };
+        let engine = workloads::register(builder).start().await.map_err(|error| refused(error, &self.database))?;
+        if self.database.is_sole() {
+            return Ok(engine);
+        }
+        // Others have runs there, too.
+        Ok(engine.in_namespace(NAMESPACE).await?)
+    }
 }
 
 fn for_people(figures: &[Figure]) -> String {
@@ -110,7 +198,7 @@ fn for_people(figures: &[Figure]) -> String {
         let value = format!("{} {}", figure.value, figure.unit);
         vec![figure.bench.to_owned(), figure.store.to_owned(), value, number(figure.bare), number(figure.ratio)]
     });
-    table(&["WORKLOAD", "STORE", "ENGINE", "DISK", "RATIO"], lines)
+    table(&["WORKLOAD", "STORE", "ENGINE", "LIMIT", "RATIO"], lines)
 }
 
 /// A folder on the disk of a SQLite file, which is removed at the end.
@@ -118,8 +206,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn beside(database: &Database) -> Result<Option<Scratch>> {
-        let Database::Sqlite(path) = database else { return Ok(None) };
-        let parent = path.parent().filter(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        let Some(parent) = database.folder()? else { return Ok(None) };
         let folder = parent.join(format!(".outlast-bench-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&folder)
             .map_err(|error| Stop::new(Exit::Error, format!("{} cannot be made: {error}", folder.display())))?;
@@ -131,5 +218,20 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // Whatever is left is named after what it is.
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_noticed() {
+        let beyond = |workload, value, bare| Figure::new(workload, "sqlite", value, bare).is_beyond(workload);
+        assert!(beyond(Workload::W1, 1_200.0, Some(1_000.0)));
+        assert!(!beyond(Workload::W1, 900.0, Some(1_000.0)));
+        assert!(beyond(Workload::W3, 0.5, Some(1.0)));
+        assert!(!beyond(Workload::W3, 2.0, Some(1.0)));
+        assert!(!beyond(Workload::W1, 900.0, None));
     }
 }

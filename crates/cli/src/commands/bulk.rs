@@ -11,10 +11,11 @@ use outlast_server::dto;
 use crate::api::Api;
 use crate::args::Global;
 use crate::commands::list::parse_status;
-use crate::database::PlaceArgs;
+use crate::database::{Place, PlaceArgs};
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format, note};
 use crate::palette::Palette;
+use crate::target::{self, Target};
 
 /// How often it is asked how far it is.
 const LOOK: Duration = Duration::from_millis(200);
@@ -50,31 +51,81 @@ impl Which {
         }
     }
 
-    /// Does it to all of them.
-    pub(crate) async fn all(self, action: &str, reason: String, place: &PlaceArgs, global: &Global) -> Result<Exit> {
-        let request = dto::BulkRequest {
+    /// Does it to all of them. What it is called may be another thing for each: a run that is paused is resumed, and one that is
+    /// parked unparked.
+    pub(crate) async fn all(
+        self,
+        verb: &str,
+        actions: &[&str],
+        reason: String,
+        place: &PlaceArgs,
+        global: &Global,
+    ) -> Result<Exit> {
+        let request = |action: &str, dry_run: bool| dto::BulkRequest {
             action: action.to_owned(),
             status: self.status.iter().map(|status| status.name().to_owned()).collect(),
-            workflow: self.workflow,
-            prefix: self.prefix,
-            reason,
+            workflow: self.workflow.clone(),
+            prefix: self.prefix.clone(),
+            reason: reason.clone(),
+            dry_run,
             ..dto::BulkRequest::default()
         };
-        let yes = self.yes;
-        Api::with(place, async |api| {
-            let counted: dto::BulkView =
-                api.post(&["bulk"], &dto::BulkRequest { dry_run: true, ..request.clone() }).await?;
-            confirm(action, counted.matched, yes)?;
-            let mut view: dto::BulkView = api.post(&["bulk"], &request).await?;
-            let id = view.bulk.clone().unwrap_or_default();
-            let mut looks = tokio::time::interval(LOOK);
-            while view.state == "running" {
-                looks.tick().await;
-                view = api.get(&["bulk", &id], &[]).await?;
+        let done = Api::with(place, async |api| {
+            let (mut fitting, mut count) = (Vec::new(), 0);
+            for action in actions {
+                let counted: dto::BulkView = api.post(&["bulk"], &request(action, true)).await?;
+                count += counted.matched;
+                if counted.matched > 0 {
+                    fitting.push(request(action, false));
+                }
             }
-            tell(&view, action, global)
+            confirm(verb, count, self.yes)?;
+            let mut done: Option<dto::BulkView> = None;
+            for request in &fitting {
+                let view = finish(api, request).await?;
+                done = Some(done.map_or(view.clone(), |before| together(before, view)));
+            }
+            Ok(done)
         })
-        .await
+        .await?;
+        if ["pause", "cancel"].contains(&verb) {
+            let Which { status, workflow, prefix, .. } = self.clone();
+            let which = target::Which { status, workflow, prefix, limit: usize::MAX };
+            take_notice(place, &which).await?;
+        }
+        done.map_or(Ok(Exit::Done), |view| tell(&view, verb, global))
+    }
+}
+
+/// In a database that nobody serves, runs are driven by whoever tells them to stop: as it is with one of them.
+async fn take_notice(place: &PlaceArgs, which: &target::Which) -> Result<()> {
+    match place.get()? {
+        Place::Server(_) => Ok(()),
+        Place::Database(_) => Target::with(place, async |target| target.take_notice(which).await).await,
+    }
+}
+
+/// Waits until it is done to all of them.
+async fn finish(api: &Api, request: &dto::BulkRequest) -> Result<dto::BulkView> {
+    let mut view: dto::BulkView = api.post(&["bulk"], request).await?;
+    let id = view.bulk.clone().unwrap_or_default();
+    let mut looks = tokio::time::interval(LOOK);
+    while view.state == "running" {
+        looks.tick().await;
+        view = api.get(&["bulk", &id], &[]).await?;
+    }
+    Ok(view)
+}
+
+/// Two of them as one, which has no id.
+fn together(one: dto::BulkView, other: dto::BulkView) -> dto::BulkView {
+    dto::BulkView {
+        bulk: None,
+        state: other.state,
+        matched: one.matched + other.matched,
+        done: one.done + other.done,
+        refused: one.refused + other.refused,
+        refusals: [one.refusals, other.refusals].concat(),
     }
 }
 

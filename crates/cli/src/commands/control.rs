@@ -58,14 +58,16 @@ pub(crate) struct Cancel {
 
 pub(crate) async fn pause(asked: Pause, global: &Global) -> Result<Exit> {
     let Pause { run, which, reason, place } = asked;
-    let Some(run) = which.one(run)? else { return which.all("pause", reason, &place, global).await };
+    let Some(run) = which.one(run)? else { return which.all("pause", &["pause"], reason, &place, global).await };
     let answer = Target::with(&place, async |target| target.tell(&run, Tell::Pause { reason }).await).await?;
     told(global, &answer, "it is asked to pause", &place)
 }
 
 pub(crate) async fn resume(asked: Resume, global: &Global) -> Result<Exit> {
     let Resume { run, which, message, place } = asked;
-    let Some(run) = which.one(run)? else { return which.all("resume", String::new(), &place, global).await };
+    let Some(run) = which.one(run)? else {
+        return which.all("resume", &["resume", "unpark"], String::new(), &place, global).await;
+    };
     let message: Option<Value> = match message {
         Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
             Stop::new(Exit::Usage, format!("the message is not JSON: {error}"))
@@ -80,7 +82,8 @@ pub(crate) async fn resume(asked: Resume, global: &Global) -> Result<Exit> {
 pub(crate) async fn cancel(asked: Cancel, global: &Global) -> Result<Exit> {
     let Cancel { run, which, reason, now, place } = asked;
     let Some(run) = which.one(run)? else {
-        return which.all(if now { "terminate" } else { "cancel" }, reason, &place, global).await;
+        let action = if now { "terminate" } else { "cancel" };
+        return which.all(action, &[action], reason, &place, global).await;
     };
     let tell = if now { Tell::Terminate { reason } } else { Tell::Cancel { reason } };
     let answer = Target::with(&place, async |target| target.tell(&run, tell).await).await?;

@@ -13,6 +13,10 @@ use crate::palette::Palette;
 
 /// Look for runs that nothing would ever move again
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Without a server, whoever repairs has the database meanwhile, and drives the runs there as far as it can: as \
+                        `outlast run` does."
+)]
 pub(crate) struct Doctor {
     /// Repair what the journals prove
     #[arg(long)]
@@ -30,7 +34,9 @@ pub(crate) struct Workers {
 
 pub(crate) async fn doctor(asked: Doctor, global: &Global) -> Result<Exit> {
     let request = dto::DoctorRequest { repair: asked.repair };
-    let report: dto::DoctorReport = Api::with(&asked.place, async |api| api.post(&["doctor"], &request).await).await?;
+    let ask = async |api: &Api| api.post(&["doctor"], &request).await;
+    let report: dto::DoctorReport =
+        if asked.repair { Api::with_driver(&asked.place, ask).await? } else { Api::with(&asked.place, ask).await? };
     output::one(global.output, &report, for_people)?;
     Ok(if report.healthy { Exit::Done } else { Exit::Error })
 }

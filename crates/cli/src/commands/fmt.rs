@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use serde::Serialize;
 
+use crate::args::Global;
 use crate::commands::mistakes;
 use crate::exit::{Exit, Stop};
-use crate::output::note;
+use crate::output::{self, Format, note};
 use crate::palette::Palette;
 use crate::sources::{Source, Style};
 
@@ -23,9 +25,17 @@ pub(crate) struct Fmt {
     check: bool,
 }
 
-pub(crate) fn fmt(asked: &Fmt) -> Result<Exit> {
+/// What became of a file, for programs.
+#[derive(Serialize)]
+struct LaidOut {
+    file: String,
+    /// Or would be, if nothing is to be changed.
+    changed: bool,
+}
+
+pub(crate) fn fmt(asked: &Fmt, global: &Global) -> Result<Exit> {
     let palette = Palette::stderr();
-    let mut changed = 0;
+    let mut files = Vec::new();
     for path in &asked.files {
         let source = Source::read(path)?;
         let shown = path.display();
@@ -34,16 +44,20 @@ pub(crate) fn fmt(asked: &Fmt) -> Result<Exit> {
             return Err(stop.hint("leave it out; tools for YAML can lay it out").into());
         }
         let laid_out = outlast_script::format(&path.to_string_lossy(), &source.text).map_err(mistakes)?;
-        if laid_out == source.text {
-            continue;
-        }
-        changed += 1;
-        if asked.check {
-            note(&format!("{} {shown} would change", palette.warn("✗")));
-        } else {
-            fs::write(path, laid_out).with_context(|| format!("{shown} cannot be written"))?;
-            note(&format!("{} {shown}", palette.good("✓")));
+        let changed = laid_out != source.text;
+        files.push(LaidOut { file: shown.to_string(), changed });
+        let line = match (changed, asked.check) {
+            (false, _) => continue,
+            (true, true) => format!("{} {shown} would change", palette.warn("✗")),
+            (true, false) => {
+                fs::write(path, laid_out).with_context(|| format!("{shown} cannot be written"))?;
+                format!("{} {shown}", palette.good("✓"))
+            }
+        };
+        if global.output == Format::Table {
+            note(&line);
         }
     }
-    Ok(if asked.check && changed > 0 { Exit::Error } else { Exit::Done })
+    output::many(global.output, &files, |_| String::new())?;
+    Ok(if asked.check && files.iter().any(|file| file.changed) { Exit::Error } else { Exit::Done })
 }

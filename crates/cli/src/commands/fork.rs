@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::api::Api;
 use crate::args::Global;
 use crate::database::PlaceArgs;
 use crate::exit::{Exit, Stop};
@@ -17,7 +18,7 @@ use crate::target::{Cut, Forked, Target};
     after_help = "What is recorded before the cut is not done again. `outlast events RUN` shows the indices. The new run goes on \
                         with `outlast run FILE --id NEW`."
 )]
-#[command(group(clap::ArgGroup::new("cut").required(true).args(["at", "node"])))]
+#[command(group(clap::ArgGroup::new("cut").required(true).args(["at", "node", "failed"])))]
 pub(crate) struct Fork {
     /// The run's id
     run: String,
@@ -27,6 +28,9 @@ pub(crate) struct Fork {
     /// Of a flow: the node to begin with again
     #[arg(long, value_name = "KEY")]
     node: Option<String>,
+    /// Of a run that has failed: keep all before what failed, and try that again
+    #[arg(long)]
+    failed: bool,
     /// The new run's id [default: a new one]
     #[arg(long)]
     id: Option<String>,
@@ -38,7 +42,7 @@ pub(crate) struct Fork {
 }
 
 pub(crate) async fn fork(asked: Fork, global: &Global) -> Result<Exit> {
-    let Fork { run, at, node, id, input, place } = asked;
+    let Fork { run, at, node, failed, id, input, place } = asked;
     let input: Option<Value> = match input {
         Some(text) => Some(
             serde_json::from_str(&text)
@@ -46,7 +50,15 @@ pub(crate) async fn fork(asked: Fork, global: &Global) -> Result<Exit> {
         ),
         None => None,
     };
-    let forked = Target::with(&place, async |target| target.fork(&run, Cut { at, node, id, input }).await).await?;
+    let forked: Forked = if failed {
+        let mut body = json!({ "failed": true, "id": id });
+        if let Some(input) = input {
+            body["input"] = input;
+        }
+        Api::with(&place, async |api| api.post(&["runs", &run, "fork"], &body).await).await?
+    } else {
+        Target::with(&place, async |target| target.fork(&run, Cut { at, node, id, input }).await).await?
+    };
     output::one(global.output, &forked, for_people)?;
     Ok(Exit::Done)
 }

@@ -21,8 +21,8 @@ use crate::progress::{Progress, Screen, show_logs};
 use crate::sources::Folder;
 use crate::words::{length, parse_length, shell};
 pub(crate) use ask::who;
-use begin::Begun;
 pub(crate) use begin::read_input;
+use begin::{Beginning, Begun};
 use report::Report;
 use watch::{Outcome, Watcher};
 
@@ -85,7 +85,12 @@ pub(crate) async fn run(asked: Run, global: &Global) -> Result<Exit> {
     let engine = builder.start().await.map_err(|error| refused(error, &database))?;
     let begun = begin::begin(&engine, &asked, begin::Wanted { workflow, version, input }).await;
     let (begun, attached) = match begun {
-        Ok(begun) => begun,
+        Ok(Beginning::Runs(begun, attached)) => (begun, attached),
+        Ok(Beginning::Rests(begun, view)) => {
+            let exit = conclude(&engine, &asked, global.output, &begun, Ok(Outcome::Rests(view))).await;
+            engine.shutdown().await;
+            return exit;
+        }
         Err(error) => {
             engine.shutdown().await;
             return Err(error);
@@ -153,13 +158,10 @@ async fn conclude(
             report
         }
         Outcome::Interrupted => {
-            note(&format!(
-                "{} what runs has {} to end; Ctrl-C again stops at once",
-                palette.warn("stopping:"),
-                length(GRACE)
-            ));
             let status = engine.run(&begun.id)?.status().await?;
-            watch::shutdown_or_interrupt(engine).await;
+            let patience = format!("what runs has {} to end; Ctrl-C again stops at once", length(GRACE));
+            let explain = || note(&format!("{} {patience}", palette.warn("stopping:")));
+            watch::shutdown_or_interrupt(engine, explain).await;
             note(&format!("{} {} is safe, and goes on with\n\n    {again}\n", palette.warn("interrupted:"), begun.id));
             note(&format!("To end it instead: outlast cancel {}{flag}", shell(&begun.id)));
             Report::open(begun, status, "interrupted", "the process that ran it was asked to stop")
@@ -195,7 +197,7 @@ async fn conclude(
             ));
             Report::open(begun, outlast::Status::Waiting, "unknown_task", &message)
         }
-        Outcome::Rests(view) => report::resting(begun, &view, &again, &flag)?,
+        Outcome::Rests(view) => report::resting(palette, begun, &view, &again, &flag),
     };
     report.print(format)?;
     Ok(report.exit())

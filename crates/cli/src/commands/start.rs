@@ -132,14 +132,22 @@ pub(crate) async fn put(asked: Put, global: &Global) -> Result<Exit> {
         source.compile().map_err(mistakes)?;
     }
     Api::with(&asked.place, async |api| {
+        let mut answers = Vec::new();
         for source in &sources {
             let body = json!({ "file": source.name(), "text": source.text });
-            let put: Value = api.write(Method::PUT, &["workflows"], &body).await?;
-            output::one(global.output, &put, |_| String::new())?;
+            match api.write::<Value>(Method::PUT, &["workflows"], &body).await {
+                Ok(answer) => answers.push(answer),
+                Err(error) => {
+                    // Those before it are put, and whoever asked must know.
+                    output::many(global.output, &answers, |_| String::new())?;
+                    return Err(error.context(format!("{} was not put", source.path.display())));
+                }
+            }
             if global.output == Format::Table {
                 note(&format!("{} {}", Palette::stderr().good("✓"), source.path.display()));
             }
         }
+        output::many(global.output, &answers, |_| String::new())?;
         Ok(Exit::Done)
     })
     .await

@@ -11,6 +11,7 @@ use outlast_server::{NewToken, Scope, ServerConfig, Token};
 use serde::Serialize;
 
 use crate::args::Global;
+use crate::commands::done;
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format, note, table};
 use crate::words::{now, parse_length};
@@ -68,7 +69,7 @@ pub(crate) fn token(asked: TokenArgs, global: &Global) -> Result<Exit> {
     match verb {
         Verb::New(new) => draw(&new, &config, global),
         Verb::List => list(&config, global),
-        Verb::Revoke { id } => revoke(&id, &config),
+        Verb::Revoke { id } => revoke(&id, &config, global),
     }
 }
 
@@ -158,7 +159,7 @@ fn list(config: &Path, global: &Global) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn revoke(id: &str, config: &Path) -> Result<Exit> {
+fn revoke(id: &str, config: &Path, global: &Global) -> Result<Exit> {
     let kept = tokens(config)?;
     if !kept.tokens.iter().any(|token| token.id == id) {
         let message = format!("{} has no token {id:?}", config.display());
@@ -174,7 +175,7 @@ fn revoke(id: &str, config: &Path) -> Result<Exit> {
         return Err(Stop::new(Exit::Error, message).hint("remove it by hand").into());
     }
     fs::write(config, text).with_context(|| format!("{} cannot be written", config.display()))?;
-    note(&format!("revoked: {id}"));
+    done(global, &serde_json::json!({ "id": id, "revoked": true }), &format!("revoked: {id}"))?;
     Ok(Exit::Done)
 }
 

@@ -171,6 +171,15 @@ impl Local {
         Ok(root)
     }
 
+    /// Lets those take notice that have not ended, and do not rest.
+    pub(super) async fn take_notice(&self, which: &Which) -> Result<()> {
+        let rests = ["completed", "failed", "cancelled", "parked"];
+        for run in self.list(which).await?.iter().filter(|run| !rests.contains(&run.status.as_str())) {
+            self.drive(&run.run).await?;
+        }
+        Ok(())
+    }
+
     /// Lets the run take notice at once, if nobody else has it.
     async fn drive(&self, run: &str) -> Result<()> {
         match self.engine.drive_once(run).await {

@@ -88,3 +88,45 @@ fn only_this_machine_is_let_in() {
     place.call(&["dev", "--listen", "0.0.0.0:0"]).exits(2).complains(&["can be reached from other machines"]);
     place.call(&["dev", "nowhere"]).exits(3).complains(&["nowhere", "mkdir -p nowhere"]);
 }
+
+#[test]
+fn flows_schedules_and_tokens_are_read_again_too() {
+    let place = Place::new(&[]);
+    let mut web = Web::start(&place, &["dev"]);
+    web.hear("ready in");
+    // A flow that is written, and written anew.
+    for (word, id) in [("one", "a"), ("two", "b")] {
+        let flow =
+            format!("flow: say\nnodes:\n  - {{ id: x, type: task, task: noop, with: {word} }}\nresult: \"${{x}}\"\n");
+        place.write("say.flow.yaml", &flow);
+        web.hear("say.flow.yaml say");
+        web.post("/api/v1/runs", &json!({ "workflow": "say", "id": id })).is(201);
+        assert_eq!(web.result(id)["output"], word);
+    }
+    // A schedule that is added, and changed.
+    place.write("outlast.toml", "[schedules.often]\nworkflow = \"say\"\nevery = \"1h\"\n");
+    web.hear("↻ outlast.toml");
+    let schedule = || web.get("/api/v1/schedules/often").is(200).json();
+    eventually("there is a schedule", || web.get("/api/v1/schedules/often").status == 200);
+    assert_eq!(schedule()["every_ms"].as_u64().or(schedule()["when"].as_str().map(|_| 3_600_000)), Some(3_600_000));
+    place.write("outlast.toml", "[schedules.often]\nworkflow = \"say\"\nevery = \"1s\"\n");
+    web.hear("↻ outlast.toml");
+    eventually("it fires", || {
+        web.get("/api/v1/runs?workflow=say&status=completed").body.matches("\"run\"").count() > 2
+    });
+    // A token: from now on one is needed, and this one will do.
+    let token = place.call(&["token", "new", "ann", "--scope", "read", "--add", "--quiet"]).exits(0).out;
+    web.hear("↻ outlast.toml");
+    eventually("nobody is let in without one", || web.get("/api/v1/runs").status == 401);
+    web.token = Some(token.trim().to_owned());
+    web.get("/api/v1/runs").is(200);
+}
+
+#[test]
+fn it_is_found_where_it_says() {
+    let place = Place::new(&[]);
+    for verb in ["dev", "serve"] {
+        let help = place.call(&[verb, "--help"]).exits(0).out;
+        assert!(help.contains("[default: 127.0.0.1:7117]"), "{verb}: {help}");
+    }
+}

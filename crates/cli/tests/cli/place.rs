@@ -93,6 +93,15 @@ impl Place {
     }
 }
 
+/// Changes a database behind everybody's back, while nobody has it.
+pub(crate) fn tamper(database: &Path, statement: &str) {
+    let program =
+        "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1]) as db: print(db.execute(sys.argv[2]).rowcount)";
+    let done = Command::new("python3").args(["-c", program]).arg(database).arg(statement).output().unwrap();
+    let said = Said::from(done).exits(0);
+    assert_ne!(said.out.trim(), "0", "{statement}");
+}
+
 /// Waits until something holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {

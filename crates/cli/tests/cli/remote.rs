@@ -6,21 +6,21 @@ use crate::place::{Place, Said, eventually};
 use crate::web::Web;
 
 /// A server, and somebody who asks it from another folder.
-struct Far {
-    web: Web,
-    here: Place,
+pub(crate) struct Far {
+    pub(crate) web: Web,
+    pub(crate) here: Place,
     token: Option<String>,
-    _there: Place,
+    pub(crate) there: Place,
 }
 
 impl Far {
-    fn new(files: &[(&str, &str)]) -> Far {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Far {
         let there = Place::new(files);
         let web = Web::start(&there, &["serve", "--workflows", "."]);
-        Far { web, here: Place::new(files), token: None, _there: there }
+        Far { web, here: Place::new(files), token: None, there }
     }
 
-    fn call(&self, args: &[&str]) -> Said {
+    pub(crate) fn call(&self, args: &[&str]) -> Said {
         let mut command = self.here.command(args);
         command.env("OUTLAST_URL", format!("http://{}", self.web.address));
         if let Some(token) = &self.token {
@@ -30,7 +30,7 @@ impl Far {
     }
 
     #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         self.call(&[args, &["-o", "json"]].concat()).exits(0).json()
     }
 }
@@ -129,16 +129,16 @@ fn what_goes_wrong_has_a_code() {
 
     // Tokens come, and from then on one is needed.
     let add = ["token", "new", "ann", "--scope", "read", "--add", "--quiet"];
-    far.token = Some(far._there.call(&add).exits(0).out.trim().to_owned());
+    far.token = Some(far.there.call(&add).exits(0).out.trim().to_owned());
     far.web.hear("was read again");
     far.call(&["list"]).exits(0);
     far.call(&["start", "boom"]).exits(4).complains(&["no scope `start`"]);
     far.token = Some("olt_nothing".to_owned());
     far.call(&["list"]).exits(4).complains(&["no valid token"]);
-    let listed = far._there.call(&["token", "list", "-o", "json"]).exits(0).json();
-    far._there.call(&["token", "revoke", listed[0]["id"].as_str().unwrap()]).exits(0);
+    let listed = far.there.call(&["token", "list", "-o", "json"]).exits(0).json();
+    far.there.call(&["token", "revoke", listed[0]["id"].as_str().unwrap()]).exits(0);
     far.web.hear("was read again");
-    assert_eq!(far._there.call(&["token", "list", "-o", "json"]).exits(0).json(), json!([]));
+    assert_eq!(far.there.call(&["token", "list", "-o", "json"]).exits(0).json(), json!([]));
 }
 
 #[test]

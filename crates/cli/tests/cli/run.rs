@@ -196,3 +196,19 @@ fn a_paused_run_is_left_alone_until_it_is_resumed() {
     place.call(&["signal", "a", "go", "1"]).exits(0);
     place.call(&["run", "a.wf", "--id", "a"]).exits(0);
 }
+
+#[test]
+fn a_run_on_postgres_ends_and_is_found_again() {
+    let url = std::env::var("OUTLAST_TEST_POSTGRES")
+        .expect("there is no PostgreSQL: run `cargo xtask test`, or set OUTLAST_TEST_POSTGRES");
+    let place = Place::new(&[("pg.wf", "workflow pg(n) {\n  return n + await Task.run(\"noop\", 1)\n}\n")]);
+    // Others have runs there, too.
+    let id = format!("pg-{}", std::process::id());
+    let args = ["run", "pg.wf", "-i", "41", "--id", &id, "--database", &url, "-o", "json"];
+    for _ in 0..2 {
+        let done = place.call(&args).exits(0).json();
+        assert_eq!((&done["status"], &done["output"]), (&serde_json::json!("completed"), &serde_json::json!(42)));
+    }
+    assert!(!place.path(".outlast").exists(), "nothing is kept here");
+    assert!(place.call(&["show", &id, "--database", &url]).exits(0).out.contains("completed"));
+}

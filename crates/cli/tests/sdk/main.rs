@@ -3,6 +3,7 @@
 
 mod python;
 mod schema;
+mod types;
 
 use std::path::Path;
 use std::process::Command;
@@ -50,6 +51,25 @@ fn the_typescript_sdk_copes_with_a_server_that_does_not_do_its_part() {
 #[test]
 fn the_typescript_sdk_works_with_this_server() {
     node(&["tests/server.test.js"]);
+}
+
+/// The SDKs' pages say how to run all tests: together, these are all.
+#[test]
+fn no_file_of_tests_is_left_out() {
+    let called = include_str!("main.rs");
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
+    let mut found = 0;
+    for folder in ["python/tests", "typescript/tests"] {
+        for entry in std::fs::read_dir(sdk.join(folder)).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            let module = name.strip_suffix(".py").filter(|name| name.starts_with("test_"));
+            let is_tests = module.is_some() || name.ends_with(".test.js");
+            let asked = module.map_or(format!("\"tests/{name}\""), |name| format!("\"tests.{name}\""));
+            assert!(!is_tests || called.contains(&asked), "{asked} is not called");
+            found += usize::from(is_tests);
+        }
+    }
+    assert!(found >= 8, "{found}");
 }
 
 #[test]

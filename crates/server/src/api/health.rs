@@ -22,12 +22,19 @@ pub(super) async fn page(State(app): State<App>, headers: HeaderMap) -> Response
     if let Some(built_in) = crate::page::home(&headers) {
         return built_in;
     }
-    let health = match readiness(&app).await {
+    let page = plain(readiness(&app).await);
+    let policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
+}
+
+/// The page of a server that has no other: which version it is, whether all is well, where to go on, and how to have the other.
+fn plain(readiness: &str) -> String {
+    let health = match readiness {
         "ready" => "it is ready, and its database answers",
         "draining" => "it is shutting down",
         _ => "its database does not answer",
     };
-    let page = format!(
+    format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Outlast</title>\n<h1>Outlast {}</h1>\n\
          <p>This server is up; {health}. <a href=\"/healthz\">Health</a>, <a href=\"/readyz\">readiness</a>, \
          <a href=\"/metrics\">metrics</a>.</p>\n<p>The API is under <code>/api/v1</code>; \
@@ -35,9 +42,7 @@ pub(super) async fn page(State(app): State<App>, headers: HeaderMap) -> Response
          <p>The web page is not in this binary: <code>cargo xtask web</code> builds it, and the next build of the \
          server has it.</p>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
-    );
-    let policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
+    )
 }
 
 /// Whether the process lives.
@@ -118,4 +123,30 @@ pub(super) async fn doctor(caller: Caller, Json(request): Json<DoctorRequest>) -
         healthy: diagnosis.is_healthy(),
         findings: findings.collect(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plain_page_says_what_it_is_how_it_is_and_where_to_go_on() {
+        let page = plain("ready");
+        let links = ["healthz", "readyz", "metrics", "openapi.json"].map(|path| format!("<a href=\"/{path}\">"));
+        for link in links {
+            assert!(page.contains(&link), "{link} in {page}");
+        }
+        let version = format!("<h1>Outlast {}</h1>", env!("CARGO_PKG_VERSION"));
+        for part in [version.as_str(), "<title>Outlast</title>", "<code>/api/v1</code>", "<code>cargo xtask web</code>"]
+        {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+        for (readiness, said) in [
+            ("ready", "it is ready, and its database answers"),
+            ("draining", "it is shutting down"),
+            ("unavailable", "its database does not answer"),
+        ] {
+            assert!(plain(readiness).contains(said), "{readiness}");
+        }
+    }
 }

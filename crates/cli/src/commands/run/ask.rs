@@ -88,23 +88,26 @@ impl Questions {
         }
     }
 
-    /// Gives an answer to the run that asked. Without one nobody is there any more.
-    pub(super) async fn take(&mut self, engine: &Engine, answer: Option<String>) -> Result<(), EngineError> {
-        let Some(answer) = answer else {
+    /// Nobody is asked any more. What is said next begins a line.
+    pub(super) fn close(&mut self) {
+        if self.asked.take().is_some() {
             note("");
-            (self.lines, self.asked) = (None, None);
-            return Ok(());
-        };
+        }
+        self.lines = None;
+    }
+
+    /// Gives an answer to the run that asked.
+    pub(super) async fn take(&mut self, engine: &Engine, answer: &str) -> Result<(), EngineError> {
         let Some((run, what)) = self.asked.clone() else { return Ok(()) };
         let told = match &what {
-            What::Approval { id, .. } => match decision(&answer) {
+            What::Approval { id, .. } => match decision(answer) {
                 Some((approved, feedback)) => decide(engine, &run, id, approved, feedback).await,
                 None => {
-                    self.again("y or n");
+                    self.again("y or n comes first, and then what you like");
                     return Ok(());
                 }
             },
-            What::Signal { name, key } => match payload(&answer) {
+            What::Signal { name, key } => match payload(answer) {
                 Ok(payload) => send(engine, &run, (name, key), &payload).await,
                 Err(problem) => {
                     note(&format!("  {problem}"));
@@ -138,8 +141,12 @@ fn decision(answer: &str) -> Option<(bool, Option<&str>)> {
 fn payload(answer: &str) -> Result<Value, String> {
     match answer.trim() {
         "" => Ok(Value::Null),
-        text => serde_json::from_str(text)
-            .map_err(|error| format!("that is not JSON ({error}); a text has quotes: \"{text}\"")),
+        text => serde_json::from_str(text).map_err(|error| {
+            // Whoever began an object, a list or a text knows that it is one.
+            let is_word = !text.starts_with(['{', '[', '"']);
+            let quotes = if is_word { format!("; a text has quotes: {}", Value::from(text)) } else { String::new() };
+            format!("that is not JSON ({error}){quotes}")
+        }),
     }
 }
 

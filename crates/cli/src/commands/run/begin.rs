@@ -11,7 +11,7 @@ use super::Run;
 use crate::exit::{Exit, Stop};
 use crate::output::note;
 use crate::palette::Palette;
-use crate::words::{shell, short};
+use crate::words::short;
 
 /// How many other runs are named.
 const OTHERS_SHOWN_MAX: usize = 3;
@@ -62,24 +62,35 @@ pub(crate) fn read_input(asked: Option<&str>) -> Result<Option<Box<RawValue>>> {
     }
 }
 
+/// How it begins.
+pub(super) enum Beginning {
+    /// It goes on here.
+    Runs(Begun, Attached),
+    /// Somebody has to let it go on first.
+    Rests(Begun, Box<RunView>),
+}
+
 /// Starts the run, or finds the one that has the id.
-pub(super) async fn begin(engine: &Engine, asked: &Run, wanted: Wanted) -> Result<(Begun, Attached)> {
+pub(super) async fn begin(engine: &Engine, asked: &Run, wanted: Wanted) -> Result<Beginning> {
     let since = Instant::now();
     if let Some(id) = &asked.id
         && let Some(view) = find(engine, id).await?
     {
-        go_on(engine, asked, &wanted, &view).await?;
+        check_same(engine, asked, &wanted, &view).await?;
         let is_other_text = view.version.as_str() != wanted.version && !view.status.is_terminal();
         let workflow = wanted.workflow;
         let begun = Begun { id: id.clone(), workflow, recorded: view.next.0, is_old: true, is_other_text, since };
-        return Ok((begun, engine.run(id)?.attach()));
+        if matches!(view.status, Status::Paused | Status::Parked) {
+            return Ok(Beginning::Rests(begun, Box::new(view)));
+        }
+        return Ok(Beginning::Runs(begun, engine.run(id)?.attach()));
     }
     let id = asked.id.clone().unwrap_or_else(|| fresh(&wanted.workflow));
     // Before it begins: what it logs first is told once, to whoever is there.
     let attached = engine.run(&id)?.attach();
     engine.start(&wanted.workflow, &wanted.input).id(&id).await?;
     let begun = Begun { id, workflow: wanted.workflow, recorded: 0, is_old: false, is_other_text: false, since };
-    Ok((begun, attached))
+    Ok(Beginning::Runs(begun, attached))
 }
 
 /// A name that is short enough to be typed.
@@ -97,7 +108,7 @@ async fn find(engine: &Engine, id: &str) -> Result<Option<RunView>> {
 }
 
 /// The run is there: it must be the one that is meant.
-async fn go_on(engine: &Engine, asked: &Run, wanted: &Wanted, view: &RunView) -> Result<()> {
+async fn check_same(engine: &Engine, asked: &Run, wanted: &Wanted, view: &RunView) -> Result<()> {
     let id = &view.run.id;
     if view.workflow.as_str() != wanted.workflow {
         let message = format!("the run {id} is one of {:?}, and not of {:?}", view.workflow.as_str(), wanted.workflow);
@@ -116,21 +127,7 @@ async fn go_on(engine: &Engine, asked: &Run, wanted: &Wanted, view: &RunView) ->
             },
         )?;
     }
-    let resume = format!("outlast resume {}{}", shell(id.as_str()), asked.database.flag());
-    match view.status {
-        Status::Paused => {
-            let stop = Stop::new(Exit::Error, format!("the run {id} is paused"));
-            Err(stop.hint(format!("let it go on with `{resume}`, then run this again")).into())
-        }
-        Status::Parked => {
-            let why = view.note.as_deref().unwrap_or("nobody knows why");
-            let stop = Stop::new(Exit::Error, format!("the run {id} is parked, and nothing of it is lost: {why}"));
-            Err(stop.hint(format!("mend the cause, then `{resume}`, then run this again")).into())
-        }
-        Status::Queued | Status::Running | Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => {
-            Ok(())
-        }
-    }
+    Ok(())
 }
 
 /// Says what is run.

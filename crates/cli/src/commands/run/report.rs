@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::begin::Begun;
-use crate::exit::{Exit, Stop};
-use crate::output::{self, Format, pretty};
+use crate::exit::Exit;
+use crate::output::{self, Format, note, pretty};
 use crate::palette::Palette;
 use crate::progress::What;
 use crate::words::{length, shell};
@@ -99,13 +99,18 @@ fn json(bytes: impl AsRef<[u8]>) -> Option<Box<RawValue>> {
     serde_json::from_slice(bytes.as_ref()).ok()
 }
 
-/// Somebody else paused it, or the engine cannot go on with it.
-pub(super) fn resting(begun: &Begun, view: &RunView, again: &str, flag: &str) -> Result<Report> {
+/// Somebody paused it, or the engine cannot go on with it: says so, and how it goes on.
+pub(super) fn resting(palette: Palette, begun: &Begun, view: &RunView, again: &str, flag: &str) -> Report {
     let id = &begun.id;
     let why = view.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
-    let message = format!("the run {id} is {}{why}", view.status.name());
-    let hint = format!("let it go on with `outlast resume {}{flag}`, and then\n\n    {again}\n", shell(id));
-    Err(Stop::new(Exit::Error, message).hint(hint).into())
+    let (message, first) = match view.status {
+        Status::Parked => (format!("the run {id} is parked, and nothing of it is lost{why}"), "mend the cause, then "),
+        status => (format!("the run {id} is {}{why}", status.name()), ""),
+    };
+    note(&format!("{} {message}", palette.bad("error:")));
+    let resume = format!("outlast resume {}{flag}", shell(id));
+    note(&format!("{} {first}let it go on with\n\n    {resume}\n    {again}\n", palette.info("hint:")));
+    Report::open(begun, view.status, view.status.name(), &message)
 }
 
 /// Who has to do what before a run can go on.

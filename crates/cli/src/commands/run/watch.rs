@@ -11,12 +11,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::ask::Questions;
 use super::begin::Begun;
-use crate::progress::{Progress, What};
+use crate::progress::{Progress, What, question_of};
 
 /// How often it is looked what the journal does not tell: attempts at tasks, and time that passes.
 const LOOK: Duration = Duration::from_millis(200);
 /// How many runs are watched at once. The others go on unseen.
 const WATCHED_MAX: usize = 64;
+/// How long it may take to hear what was recorded before. Until then nobody is asked what may have an answer.
+const HISTORY: Duration = Duration::from_secs(1);
 /// Longer than anybody waits.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -49,6 +51,8 @@ pub(super) struct Watcher<'e> {
     watched: BTreeMap<String, (String, u64)>,
     /// The tasks that can be done here.
     known: BTreeSet<String>,
+    /// Since when it is watched.
+    since: Instant,
     /// Nobody else has the database: what cannot be done here is not done at all.
     is_sole: bool,
 }
@@ -71,6 +75,7 @@ impl<'e> Watcher<'e> {
             streams: SelectAll::new(),
             watched: BTreeMap::new(),
             known,
+            since: Instant::now(),
             is_sole,
         };
         watcher.listen(attached, &begun.id, String::new(), begun.recorded);
@@ -109,18 +114,35 @@ impl<'e> Watcher<'e> {
             let outcome = tokio::select! {
                 () = &mut interrupts => Some(Outcome::Interrupted),
                 Some((run, heard)) = self.streams.next() => self.heard(&run, heard).await?,
-                answer = self.questions.answer() => {
-                    self.questions.take(self.engine, answer).await?;
-                    None
-                }
+                answer = self.questions.answer() => match answer {
+                    Some(answer) => {
+                        self.questions.take(self.engine, &answer).await?;
+                        None
+                    }
+                    // Ctrl-D: whoever was asked has left.
+                    None => Some(Outcome::Waits(self.open_questions())),
+                },
                 () = sleep_until(deadline) => Some(Outcome::TimedOut(self.engine.run(&self.run)?.status().await?)),
                 _ = looks.tick() => self.look().await?,
             };
             if let Some(outcome) = outcome {
+                self.questions.close();
                 return Ok(outcome);
             }
-            self.questions.ask(&self.progress);
+            if self.has_heard_all() {
+                self.questions.ask(&self.progress);
+            }
         }
+    }
+
+    /// Whether what was recorded before is known, or should be.
+    fn has_heard_all(&self) -> bool {
+        self.watched.values().all(|(_, old)| *old == 0) || self.since.elapsed() > HISTORY
+    }
+
+    fn open_questions(&self) -> Vec<(String, What)> {
+        let open = self.progress.open();
+        open.filter_map(|(run, what)| question_of(what).map(|what| (run.to_owned(), what.clone()))).collect()
     }
 
     async fn heard(
@@ -240,10 +262,17 @@ async fn interrupted() {
     }
 }
 
-/// Stops politely, unless somebody has no patience.
-pub(super) async fn shutdown_or_interrupt(engine: &Engine) {
+/// Stops politely, unless somebody has no patience. What takes no time need not be explained.
+pub(super) async fn shutdown_or_interrupt(engine: &Engine, explain: impl FnOnce()) {
+    let polite = async {
+        let mut stopping = std::pin::pin!(engine.shutdown());
+        if tokio::time::timeout(LOOK, &mut stopping).await.is_err() {
+            explain();
+            stopping.await;
+        }
+    };
     tokio::select! {
-        () = engine.shutdown() => {}
+        () = polite => {}
         () = interrupted() => {}
     }
 }
