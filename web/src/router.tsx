@@ -15,8 +15,8 @@ const FILTERS = [
   'attribute',
 ] as const satisfies (keyof RunFilter)[]
 
-/** Known filters only, and no empty ones: an address says what is seen. */
-function filterOf(search: Record<string, unknown>): RunFilter {
+/** Known filters only, and no empty ones: an address says what is seen. The router keeps what it does not know, and the server refuses it. */
+export function filterOf(search: Record<string, unknown>): RunFilter {
   const given = FILTERS.flatMap((name) => (typeof search[name] === 'string' && search[name] ? [[name, search[name]]] : []))
   return Object.fromEntries(given) as RunFilter
 }

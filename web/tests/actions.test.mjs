@@ -134,8 +134,9 @@ test('dead tasks: seen, tried again, deleted', async () => {
   await until(async () => assert.equal((await site.ask('GET', '/api/v1/tasks')).tasks.length, 0))
 })
 
-test('trouble groups runs with the same cause, failed ones and parked ones', async () => {
+test('trouble groups runs with the same cause, failed ones and parked ones', async (story) => {
   const troubled = await begin()
+  story.after(() => troubled.end())
   for (const [workflow, run] of [['fails', 'same-1'], ['fails', 'same-2'], ['throws', 'other-1']]) {
     await troubled.start(workflow, run, {})
     await troubled.stands(run, 'failed')
@@ -155,7 +156,6 @@ test('trouble groups runs with the same cause, failed ones and parked ones', asy
   for (const run of ['same-1', 'same-2']) await page.locator('.item').filter({ hasText: '2 runs of fails' }).getByRole('link', { name: run }).waitFor()
   await page.locator('.item').filter({ hasText: 'parked' }).getByText('replay mismatch').waitFor()
   await page.locator('.item').filter({ hasText: 'parked' }).getByRole('link', { name: 'way-2-lost' }).waitFor()
-  await troubled.end()
 })
 
 test('the doctor looks, and repairs when somebody wants that', async () => {

@@ -36,9 +36,9 @@ async function onward(page) {
 }
 
 /** Every run of the list, by scrolling through it from the top. */
-async function walked(page, count) {
+async function walked(page, { length: count, 0: newest }) {
   await page.evaluate(() => window.scrollTo(0, 0))
-  await row(page, name(count - 1)).waitFor()
+  await until(async () => assert.equal(await page.locator('[data-row="0"] .cell-run').textContent(), newest))
   const seen = new Map()
   await until(async () => {
     for (const [place, run] of await page.locator('[data-row]').evaluateAll((rows) => rows.map((one) => [Number(one.dataset.row), one.querySelector('a').textContent]))) seen.set(place, run)
@@ -73,6 +73,12 @@ test('a run that no longer fits leaves a filtered list, wherever it is', async (
   await site.ask('POST', `/api/v1/runs/${name(40)}/cancel`, {})
   await until(async () => assert.equal(await row(page, name(40)).count(), 0))
   assert((await row(page, name(41)).count()) > 0)
+  // What moves up into the head in its place was known further down, and is there once.
+  for (const newest of [RUNS - 1, RUNS - 2]) await site.ask('POST', `/api/v1/runs/${name(newest)}/cancel`, {})
+  const waiting = async () => (await site.ask('GET', '/api/v1/runs?status=waiting&limit=1000')).runs.map(({ run }) => run)
+  await until(async () => assert.equal((await waiting())[0], name(RUNS - 3)))
+  const expected = await waiting()
+  assert.deepEqual(await walked(page, expected), expected)
   await page.context().close()
 })
 
@@ -82,6 +88,6 @@ test('whatever is started meanwhile, every run is in the list once, in order', a
   // More than the head of the list has.
   for (let index = RUNS; index < RUNS + 130; index += 1) await site.start('order', name(index), {})
   const expected = Array.from({ length: RUNS + 130 }, (_, index) => name(RUNS + 129 - index))
-  assert.deepEqual(await walked(page, expected.length), expected)
+  assert.deepEqual(await walked(page, expected), expected)
   await page.context().close()
 })

@@ -36,7 +36,7 @@ test('an approval is found and decided', async () => {
   await page.keyboard.press('Enter')
   await page.getByRole('dialog', { name: 'Deny' }).waitFor()
   await page.keyboard.press('Escape')
-  await until(async () => assert.equal(await page.getByRole('dialog').count(), 0))
+  await until(async () => assert.equal(await page.locator('dialog').count(), 0))
   // Nothing was done, and the focus is back where it was.
   assert.match(await focused(page), /^Deny … ask-2$/)
   await page.keyboard.press('Enter')

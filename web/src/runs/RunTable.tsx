@@ -40,9 +40,14 @@ export function RunTable({ rows, selected, onSelect, onEnd, onSight }: Props) {
     const next = Math.max(0, Math.min(count - 1, index))
     setActive(next)
     bring(next)
-    const reach = () => body.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)
-    // A row that was out of sight is drawn first.
-    requestAnimationFrame(() => (reach() ? reach()?.focus() : requestAnimationFrame(() => reach()?.focus())))
+    // A row that was out of sight is drawn first, which takes a frame or two.
+    const reach = (frames: number) =>
+      requestAnimationFrame(() => {
+        const row = body.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)
+        if (row) row.focus()
+        else if (frames > 0) reach(frames - 1)
+      })
+    reach(5)
   }
   const toggle = (run: string) => {
     const next = new Set(selected)

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { StartDialog } from '../act/StartDialog'
 import type { RunFilter } from '../api/queries'
 import { STATUSES } from '../api/types'
-import { runsRoute } from '../router'
+import { filterOf, runsRoute } from '../router'
 import { useMay } from '../shell/scopes'
 import { Empty, ErrorNote, Loading } from '../ui/Notes'
 import { Status } from '../ui/Status'
@@ -16,7 +16,7 @@ import { Views } from './Views'
 import { useRows } from './rows'
 
 export function RunsPage() {
-  const filter = runsRoute.useSearch()
+  const filter = filterOf(runsRoute.useSearch())
   const navigate = useNavigate({ from: '/runs' })
   const { head, rows, hasMore, loadMore, look } = useRows(filter)
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
