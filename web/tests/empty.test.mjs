@@ -39,5 +39,10 @@ test('what the queues say works as it stands', async () => {
   // It is done, and says so where it was counted.
   await until(async () => assert.equal(await site.counted('outlast_tasks_ended_total'), 1))
   await page.reload()
-  await page.getByText('1 finished').waitFor()
+  const row = page.getByRole('region', { name: 'Depth of the queues' }).getByRole('row', { name: 'default' })
+  const cell = (at) => row.getByRole('cell').nth(at)
+  await until(async () => assert.equal(await cell(5).textContent(), '1'))
+  // What ends from now on is counted by the minute.
+  assert.equal((await fetch(address, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).ok, true)
+  await until(async () => assert.ok(Number(await cell(6).textContent()) > 0), 30_000)
 })

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { ActionDialog } from '../act/ActionDialog'
 import type { Action } from '../act/action'
 import { taskActions } from '../act/taskActions'
@@ -17,6 +17,7 @@ import { plural, visible } from '../ui/text'
 import { length } from '../ui/time'
 
 const STATES = ['ready', 'claimed', 'delayed', 'dead']
+const MINUTE_MS = 60_000
 
 /** Queues with their depth, and the tasks in them. */
 export function QueuesPage() {
@@ -31,7 +32,7 @@ export function QueuesPage() {
       <div className="bar">
         <h1>Queues</h1>
       </div>
-      {samples.data && <Depths samples={samples.data} />}
+      {samples.data && <Depths samples={samples.data} at={samples.dataUpdatedAt} />}
       <div className="bar">
         <h2>Tasks</h2>
         <span className="faint">{found.data && `${plural(all.length, 'task')}${found.data.next ? ' and more' : ''}`}</span>
@@ -69,15 +70,33 @@ function NoTask({ state }: { state?: string }) {
   )
 }
 
-function Depths({ samples }: { samples: Sample[] }) {
+/** How many tasks of a queue this server has ended, in all. */
+const endedOf = (samples: Sample[], queue: string) =>
+  samples.reduce((sum, { name, labels, value }) => (name === 'outlast_tasks_ended_total' && labels.queue === queue ? sum + value : sum), 0)
+
+/** What was seen within the last minute, the oldest first. */
+function useLooks(samples: Sample[], at: number) {
+  const [looks, setLooks] = useState([{ at, samples }])
+  useEffect(() => setLooks((before) => [...before.filter((look) => look.at !== at && at - look.at <= MINUTE_MS), { at, samples }]), [at, samples])
+  return looks
+}
+
+function Depths({ samples, at }: { samples: Sample[]; at: number }) {
+  const [first] = useLooks(samples, at)
+  const perMinute = (queue: string) => {
+    if (!first || first.at === at) return '…'
+    const ended = endedOf(samples, queue) - endedOf(first.samples, queue)
+    // A server that was started again counts from nothing.
+    return Math.round((Math.max(0, ended) / (at - first.at)) * MINUTE_MS)
+  }
   const of = (name: string, queue: string, state?: string) =>
     samples.find((sample) => sample.name === name && sample.labels.queue === queue && (!state || sample.labels.state === state))?.value
-  const queues = [...new Set(samples.flatMap(({ name, labels }) => (name === 'outlast_queue_tasks' && labels.queue) || []))]
-  const ended = samples.filter(({ name }) => name === 'outlast_tasks_ended_total')
+  const told = ['outlast_queue_tasks', 'outlast_tasks_ended_total']
+  const queues = [...new Set(samples.flatMap(({ name, labels }) => (told.includes(name) && labels.queue) || []))].sort()
   return (
     <>
       {queues.length > 0 && (
-        <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest']}>
+        <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest', 'ended here', 'per minute']}>
           {queues.map((queue) => (
             <tr key={queue}>
               <th scope="row">{queue}</th>
@@ -87,13 +106,13 @@ function Depths({ samples }: { samples: Sample[] }) {
                 </td>
               ))}
               <td>{length((of('outlast_queue_oldest_seconds', queue) ?? 0) * 1_000)}</td>
+              <td className="number">{endedOf(samples, queue)}</td>
+              <td className="number">{perMinute(queue)}</td>
             </tr>
           ))}
         </Table>
       )}
-      <p className="faint">
-        Ended by this server since it started: {ended.map(({ labels, value }) => `${value} ${labels.outcome ?? ''}`).join(', ') || 'none'}.
-      </p>
+      <p className="faint">What ended is what this server heard of since it started.</p>
     </>
   )
 }
