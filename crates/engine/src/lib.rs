@@ -63,6 +63,8 @@ pub use outlast_store::{
     Awaited, Cursor, Delivered, Depths, Held, HeldLimit, Page, QueueDepth, RunView, SqlAnswer, SqlQuestion, StoreError,
     TaskDetail, TaskExtended, TaskPage, TaskState, TaskView, Trouble,
 };
+#[cfg(feature = "postgres")]
+pub use outlast_store::{BareCommits, PostgresOptions};
 pub use outlast_store::{FromSqlValue, Row, SqlValue, Tx, TxError, params};
 pub use schedule::{Firing, FiringOutcome, Overlap, SCHEDULE_ATTRIBUTE};
 pub use worker::{Handler, OfferedAttempt, TaskContext};

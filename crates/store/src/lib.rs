@@ -43,7 +43,7 @@ pub use error::{CommitError, Rejection, StoreError, Trouble};
 pub use memory::MemoryStore;
 pub use meters::describe_metrics;
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresOptions, PostgresStore, Tls};
+pub use postgres::{BareCommits, PostgresOptions, PostgresStore, Tls};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use transact::{Column, FromSqlValue, Row, SqlValue, Transact, Transacted, Tx, TxBody, TxError};

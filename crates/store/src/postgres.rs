@@ -6,6 +6,7 @@
 
 mod admit;
 mod authors;
+mod bare;
 mod claim;
 mod decode;
 mod definition;
@@ -65,6 +66,7 @@ use crate::{
     WorkerView,
 };
 use authors::Authors;
+pub use bare::BareCommits;
 use failure::Failure;
 use group::Queue;
 use hint::Hints;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use outlast::{Engine, Outlast};
+use outlast::{BareCommits, Engine, Outlast, PostgresOptions};
 use serde::Serialize;
 
 use self::limit::{Limit, Place};
@@ -68,14 +68,21 @@ impl Figure {
 }
 
 fn round(value: f64) -> f64 {
-    if value.abs() >= 100.0 { value.round() } else { (value * 1_000.0).round() / 1_000.0 }
+    let finest = if value.abs() >= 100.0 {
+        1.0
+    } else if value.abs() >= 0.1 {
+        1_000.0
+    } else {
+        1_000_000.0
+    };
+    (value * finest).round() / finest
 }
 
 pub(crate) async fn bench(asked: Bench, global: &Global) -> Result<Exit> {
     let database = asked.database.get();
     let scratch = Scratch::beside(&database)?;
     let place = match (&database, &scratch) {
-        (Database::Postgres(url), _) => limit_of_server(url).await,
+        (Database::Postgres(url), _) => Some(Place::Server(BareCommits::new(url, &PostgresOptions::default())?)),
         (Database::Sqlite(_), Some(scratch)) => Some(Place::Disk(scratch.0.clone())),
         (Database::Sqlite(_), None) => None,
     };
@@ -92,18 +99,6 @@ pub(crate) async fn bench(asked: Bench, global: &Global) -> Result<Exit> {
     let format = if global.output == Format::Json { Format::Jsonl } else { global.output };
     output::many(format, &figures, for_people)?;
     Ok(Exit::Done)
-}
-
-/// A server that only takes encrypted connections is measured without its limit.
-async fn limit_of_server(url: &str) -> Option<Place> {
-    match Place::server(url).await {
-        Ok(place) => Some(place),
-        Err(error) => {
-            let line = format!("what the server allows is not measured: it takes no connection without TLS ({error})");
-            note(&format!("{} {line}", Palette::stderr().warn("note:")));
-            None
-        }
-    }
 }
 
 /// Where it is measured.

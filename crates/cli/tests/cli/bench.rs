@@ -52,6 +52,7 @@ fn what_cannot_be_measured_is_refused() {
     // And not measured on another disk.
     let nowhere = ["bench", "-w", "W3", "--database", "sqlite:no/where.db"];
     place.call(&nowhere).exits(3).complains(&["there is no folder no for the database", "mkdir -p no"]);
+    place.call(&["bench", "-w", "W3", "--database", "postgres://127.0.0.1:1/none"]).exits(7);
     let help = place.call(&["bench", "--help"]).exits(0).out;
     for workload in ALL {
         assert!(help.contains(&format!("- {workload}:")), "{workload} in {help}");

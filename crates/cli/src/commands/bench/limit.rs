@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use tokio::task::JoinSet;
-use tokio_postgres::{Client, NoTls};
+use outlast::{BareCommits, EngineError};
 
 /// How often a single commit is made, and how often one of a group.
 const SINGLES: u32 = 100;
@@ -23,11 +22,6 @@ const GROUP_PAGES: usize = 64;
 /// What a step's result has, about.
 const ROW: &str =
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
-/// A durable commit that touches no table, so that nothing is left of it.
-const COMMIT: &str = "SELECT pg_logical_emit_message(true, 'outlast bench', $1::text)";
-const GROUP_COMMIT: &str = "SELECT count(pg_logical_emit_message(true, 'outlast bench', $1::text)) \
-                            FROM generate_series(1, $2::int)";
-
 /// What was measured, in commits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Limit {
@@ -58,20 +52,11 @@ impl Limit {
 pub(super) enum Place {
     /// The disk this folder is on.
     Disk(PathBuf),
-    /// A database's server, and what drives the connection to it.
-    Server(Box<Client>, #[expect(dead_code, reason = "held for as long as it is asked")] JoinSet<()>),
+    /// A database's server.
+    Server(BareCommits),
 }
 
 impl Place {
-    /// A connection of its own to a database's server.
-    pub(super) async fn server(url: &str) -> Result<Place> {
-        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-        let mut driven = JoinSet::new();
-        // What goes wrong is told to who asks.
-        driven.spawn(async move { drop(connection.await) });
-        Ok(Place::Server(Box::new(client), driven))
-    }
-
     /// Measures it, a few times.
     pub(super) async fn measure(&self) -> Result<Limit> {
         let mut best = Limit::default();
@@ -81,9 +66,9 @@ impl Place {
                     singles: sync_rate(folder, SINGLES, COMMIT_BYTES)?,
                     groups: sync_rate(folder, GROUPS, COMMIT_BYTES * GROUP_PAGES)?,
                 },
-                Place::Server(client, _) => Limit {
-                    singles: commit_rate(client, SINGLES, None).await?,
-                    groups: commit_rate(client, GROUPS, Some(GROUP as i32)).await?,
+                Place::Server(server) => Limit {
+                    singles: commit_rate(server, SINGLES, 1).await?,
+                    groups: commit_rate(server, GROUPS, GROUP as u16).await?,
                 },
             });
         }
@@ -111,16 +96,16 @@ fn sync_rate(folder: &Path, times: u32, bytes: usize) -> Result<f64> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-async fn commit_rate(client: &Client, times: u32, group: Option<i32>) -> Result<f64> {
-    let failed = "the database's server does not commit";
-    let statement = if group.is_some() { GROUP_COMMIT } else { COMMIT };
-    let statement = client.prepare(statement).await.context(failed)?;
+async fn commit_rate(server: &BareCommits, times: u32, rows: u16) -> Result<f64> {
+    let commit = async || {
+        let done = server.commit(rows, ROW).await.map_err(EngineError::Store);
+        done.context("the database's server does not commit")
+    };
+    // The first one connects.
+    commit().await?;
     let begun = Instant::now();
     for _ in 0..times {
-        match &group {
-            Some(rows) => client.query(&statement, &[&ROW, rows]).await.context(failed)?,
-            None => client.query(&statement, &[&ROW]).await.context(failed)?,
-        };
+        commit().await?;
     }
     Ok(f64::from(times) / begun.elapsed().as_secs_f64())
 }

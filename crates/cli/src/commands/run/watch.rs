@@ -240,6 +240,11 @@ async fn only_people(engine: &Engine, run: &str, waits: &mut Vec<(String, What)>
         }
     }
     let journal = handle.journal().await?;
+    // A deadline that passed while this was read moves it.
+    let now = handle.view().await?;
+    if now.next != view.next || now.status != view.status || now.ready || now.owner.is_some() {
+        return Ok(false);
+    }
     waits.extend(crate::progress::open_questions(run, &journal).into_iter().map(|what| (run.to_owned(), what)));
     Ok(true)
 }
