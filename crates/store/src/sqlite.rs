@@ -8,6 +8,7 @@ mod error;
 mod guard;
 mod names;
 mod outlook;
+mod owner;
 #[cfg(test)]
 mod plans;
 mod query;
@@ -125,7 +126,7 @@ impl SqliteStore {
 
     fn open_blocking(path: &Path, options: SqliteOptions) -> Result<SqliteStore, StoreError> {
         schema::check_library(rusqlite::version_number())?;
-        let lock = schema::lock(path)?;
+        let lock = owner::lock(path)?;
         let mut connection = schema::open_writer(path)?;
         schema::migrate(&mut connection, path)?;
         if let Some(bytes) = options.bytes_max {

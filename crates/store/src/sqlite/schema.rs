@@ -1,16 +1,14 @@
-//! Opening a database file: who owns it, whether the library is safe, which schema it has.
+//! Opening a database file: whether the library is safe, which schema it has.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::error::store_error;
-use crate::error::{StoreError, Trouble};
+use crate::error::StoreError;
 
 /// Schema versions, forward only: a released one never changes, the next one is added below it.
 const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
@@ -34,39 +32,6 @@ pub(super) fn check_library(version: i32) -> Result<(), StoreError> {
     }
     let found = format!("{}.{}.{}", version / 1_000_000, version / 1_000 % 1_000, version % 1_000);
     Err(StoreError::UnsafeSqlite { found })
-}
-
-/// Takes the file for this process; the lock goes with the returned handle.
-pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
-    let lock_path = lock_path(path);
-    let shown = || path.display().to_string();
-    let failed = |error: std::io::Error| {
-        StoreError::unavailable(Trouble::ReadOnly, format!("cannot open {}: {error}", lock_path.display()))
-    };
-    let options = File::options().read(true).write(true).create(true).truncate(false).open(&lock_path);
-    let mut file = options.map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let _ = file.read_to_string(&mut pid);
-            let pid = if pid.trim().is_empty() { "unknown".to_owned() } else { pid.trim().to_owned() };
-            return Err(StoreError::Locked { path: shown(), pid });
-        }
-        Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
-    written.map_err(failed)?;
-    Ok(file)
-}
-
-fn lock_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
 }
 
 /// The connection that writes: durable to the disk before anything is acknowledged.

@@ -21,6 +21,25 @@ async fn a_second_owner_is_refused_and_told_the_first_ones_process_id() {
     folder.open(SqliteOptions::default()).await.expect("the file is free again once its owner is gone");
 }
 
+/// A program that a killed owner was about to start has the owner's handles until it begins.
+#[tokio::test]
+async fn a_file_whose_owner_is_gone_is_waited_for() {
+    let folder = Folder::new();
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let mut name = folder.file().into_os_string();
+    name.push(".lock");
+    std::fs::write(&name, gone.id().to_string()).unwrap();
+    let heir = std::fs::File::open(&name).unwrap();
+    heir.lock().unwrap();
+    let begins = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        drop(heir);
+    });
+    folder.open(SqliteOptions::default()).await.expect("it is free as soon as that program has begun");
+    begins.join().unwrap();
+}
+
 #[tokio::test]
 async fn taking_the_file_ends_every_lease_of_the_process_before() {
     let folder = Folder::new();
