@@ -6,7 +6,6 @@ mod callbacks;
 mod control;
 mod convert;
 mod events;
-mod failure;
 mod health;
 mod live;
 mod runs;

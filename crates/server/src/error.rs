@@ -138,6 +138,7 @@ fn classify(error: &EngineError) -> (StatusCode, &str) {
         | EngineError::Lost { .. }
         | EngineError::AlreadyRunning(_)
         | EngineError::TaskLost(_)
+        | EngineError::NothingToRetry { .. }
         | EngineError::Held { .. } => StatusCode::CONFLICT,
         EngineError::Mistakes { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         EngineError::Invalid(_) => StatusCode::BAD_REQUEST,

@@ -34,6 +34,7 @@ mod reliability;
 mod replay;
 mod requests;
 mod resume;
+mod retry;
 mod schedules;
 mod script;
 mod simulation;

@@ -1,17 +1,17 @@
 //! One action for many runs. Whoever asks may leave: it goes on here, and can be asked for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::FutureExt;
-use outlast::{Engine, Status};
+use outlast::{Engine, RunView, Status};
 use sha2::{Digest, Sha256};
 
-use super::control::{forked, fresh_id};
+use super::control::fresh_id;
 use super::convert;
-use super::failure::before_failure;
 use crate::app::App;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
@@ -72,7 +72,8 @@ impl Action {
             Action::Pause => drop(run.pause(reason).id(id).await?),
             Action::Resume => drop(run.resume().id(id).await?),
             Action::Unpark => drop(run.unpark().await?),
-            Action::Retry => drop(run.fork(before_failure(&run).await?).id(&forked(run.id().as_str(), id)).await?),
+            // Named for what is tried again, whoever asks: what was tried again before is not once more.
+            Action::Retry => drop(run.retry().await?),
             Action::Cancel => drop(run.cancel(reason).id(id).await?),
             Action::Terminate => run.terminate(reason).await?,
             Action::Delete => run.delete(reason).await?,
@@ -152,7 +153,8 @@ async fn find(engine: &Engine, action: Action, request: &BulkRequest) -> ApiResu
         }
         let page = list.await?;
         let fit = page.runs.iter().filter(|run| action.makes_sense(run.status));
-        runs.extend(fit.map(|run| run.run.id.to_string()));
+        let parent = |run: &RunView| run.parent.as_ref().map(|parent| parent.run.to_string());
+        runs.extend(fit.map(|run| (run.run.id.to_string(), parent(run))));
         after = page.next;
         if runs.len() > RUNS_MAX {
             let message = format!("more than {RUNS_MAX} runs fit");
@@ -161,7 +163,16 @@ async fn find(engine: &Engine, action: Action, request: &BulkRequest) -> ApiResu
             )));
         }
         if after.is_none() {
-            return Ok(runs);
+            return Ok(without_covered(action, runs));
         }
     }
+}
+
+/// Which runs are told. The retry of a run starts its children anew: one that failed with it would be tried again beside that, for
+/// nobody.
+fn without_covered(action: Action, runs: Vec<(String, Option<String>)>) -> Vec<String> {
+    let fit: BTreeSet<String> = runs.iter().map(|(run, _)| run.clone()).collect();
+    let is_covered =
+        |parent: &Option<String>| action == Action::Retry && parent.as_ref().is_some_and(|p| fit.contains(p));
+    runs.into_iter().filter(|(_, parent)| !is_covered(parent)).map(|(run, _)| run).collect()
 }
