@@ -118,6 +118,8 @@ struct State {
     /// With the only namespace each works for.
     workers: BTreeMap<(WorkerId, Option<Namespace>), WorkerRow>,
     start_keys: BTreeMap<StartKey, StartKeyRow>,
+    /// With when each was given.
+    replies: BTreeMap<(Namespace, DeliveryId), (Timestamp, Bytes)>,
     definitions: Definitions,
 }
 
@@ -171,6 +173,7 @@ impl State {
             flows: BTreeMap::new(),
             workers: BTreeMap::new(),
             start_keys: BTreeMap::new(),
+            replies: BTreeMap::new(),
             definitions: Definitions::default(),
         }
     }
@@ -440,6 +443,15 @@ impl Store for MemoryStore {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         Box::pin(async move { Ok(self.state().list_workers(&namespace)) })
+    }
+
+    fn reply(
+        &self,
+        namespace: Namespace,
+        key: DeliveryId,
+        reply: Option<Bytes>,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        Box::pin(async move { answer(self.state().reply(namespace, key, reply)) })
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

@@ -41,11 +41,12 @@ mod working_set;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use deadpool_postgres::Pool;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
-    WorkflowName,
+    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
+    WorkerId, WorkflowName,
 };
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
@@ -368,6 +369,15 @@ impl Store for PostgresStore {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         self.own(|core| async move { worker::list(&core, &namespace).await })
+    }
+
+    fn reply(
+        &self,
+        namespace: Namespace,
+        key: DeliveryId,
+        reply: Option<Bytes>,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.own(|core| async move { worker::reply(&core, &namespace, &key, reply.as_deref()).await })
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

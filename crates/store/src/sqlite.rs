@@ -28,10 +28,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
-    WorkflowName,
+    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
+    WorkerId, WorkflowName,
 };
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
@@ -437,6 +438,18 @@ impl Store for SqliteStore {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         Box::pin(self.read(move |query| query.workers(&namespace)))
+    }
+
+    fn reply(
+        &self,
+        namespace: Namespace,
+        key: DeliveryId,
+        reply: Option<Bytes>,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        match reply {
+            Some(reply) => Box::pin(self.write(move |rows| workers::keep_reply(rows, &namespace, &key, &reply))),
+            None => Box::pin(self.write(move |rows| workers::reply(rows, &namespace, &key))),
+        }
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

@@ -7,7 +7,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::FutureExt;
-use outlast::{Engine, RunView, Status};
+use outlast::{Engine, RunView, Status, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::control::fresh_id;
@@ -18,6 +18,7 @@ use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
 use crate::bulk::Progress;
 use crate::dto::{BulkRequest, BulkView};
 use crate::error::{ApiError, ApiResult};
+use crate::replies;
 
 /// The most runs one of them is about.
 const RUNS_MAX: usize = 100_000;
@@ -50,7 +51,7 @@ impl Action {
         let known = || Action::ALL.map(|(name, _)| name).join(", ");
         found
             .map(|(_, action)| action)
-            .ok_or_else(|| ApiError::invalid(format!("there is no action {text:?}; there are {}", known())))
+            .ok_or_else(|| ApiError::unfit(format!("there is no action {text:?}; there are {}", known())))
     }
 
     /// Where a run must stand for it to make sense.
@@ -98,14 +99,19 @@ pub(super) async fn begin(
 ) -> ApiResult<(StatusCode, Answer<BulkView>)> {
     let action = Action::of(&request.action)?;
     let reason = text("`reason`", &request.reason, TEXT_BYTES_MAX)?.to_owned();
-    let runs = find(&caller.engine, action, &request).await?;
+    let mut runs = find(&caller.engine, action, &request, None).await?;
     if request.dry_run {
         return Ok((StatusCode::OK, Answer(Progress::counted(runs.len()))));
     }
-    let id = match key {
+    let id = match &key {
         Some(key) => hex(&Sha256::digest(key.as_bytes()))[..32].to_owned(),
         None => fresh_id()?,
     };
+    if key.is_some()
+        && let Some(asked_at) = asked_first(&caller.engine, &id, &request).await?
+    {
+        runs = find(&caller.engine, action, &request, Some(asked_at)).await?;
+    }
     let about = Arc::new((caller.engine.clone(), reason, format!("bulk-{id}")));
     let begun = app.bulk().begin(caller.engine.namespace(), &id, runs, move |run| {
         let about = Arc::clone(&about);
@@ -124,15 +130,31 @@ pub(super) async fn get(State(app): State<App>, caller: Caller, Path(id): Path<S
     found.map(Answer).ok_or_else(|| ApiError::not_found("there is no such bulk action on this server"))
 }
 
+/// When the same was asked for under this key for the first time; none if that is now. Runs that came later were not meant.
+async fn asked_first(engine: &Engine, id: &str, request: &BulkRequest) -> ApiResult<Option<Timestamp>> {
+    let text = serde_json::to_vec(request).map_err(|_| ApiError::internal())?;
+    let (asked, now) = (replies::hash(&[&text]), engine.now().as_millis());
+    let new = serde_json::to_vec(&(&asked, now)).map_err(|_| ApiError::internal())?;
+    let Some(kept) = engine.reply(&format!("bulk-{id}"), Some(new.into())).await? else { return Ok(None) };
+    let (before, at): (String, i64) = serde_json::from_slice(&kept).map_err(|_| ApiError::internal())?;
+    if before == asked { Ok(Some(Timestamp::from_millis(at))) } else { Err(replies::reused()) }
+}
+
 /// The runs that fit, by their ids.
-async fn find(engine: &Engine, action: Action, request: &BulkRequest) -> ApiResult<Vec<String>> {
+async fn find(
+    engine: &Engine,
+    action: Action,
+    request: &BulkRequest,
+    asked_at: Option<Timestamp>,
+) -> ApiResult<Vec<String>> {
     let BulkRequest { status, workflow, version, prefix, created_until, all, .. } = request;
     let says_which = !status.is_empty() || [workflow, version, prefix, created_until].iter().any(|part| part.is_some());
     if !says_which && !all {
-        return Err(ApiError::invalid("say which runs are meant, or `all`"));
+        return Err(ApiError::unfit("say which runs are meant, or `all`"));
     }
     let status = status.iter().map(|status| convert::status_of(status)).collect::<ApiResult<Vec<_>>>()?;
     let until = created_until.as_deref().map(|at| convert::instant_of("`created_until`", at)).transpose()?;
+    let until = until.into_iter().chain(asked_at).min();
     let (mut runs, mut after) = (Vec::new(), None);
     loop {
         let mut list = engine.list().page_size(1_000).after(after);
@@ -158,7 +180,7 @@ async fn find(engine: &Engine, action: Action, request: &BulkRequest) -> ApiResu
         after = page.next;
         if runs.len() > RUNS_MAX {
             let message = format!("more than {RUNS_MAX} runs fit");
-            return Err(ApiError::invalid(format!(
+            return Err(ApiError::unfit(format!(
                 "{message}; say more exactly which are meant, and ask again for the rest"
             )));
         }

@@ -175,7 +175,7 @@ fn only_failed(request: &ForkRun) -> ApiResult<()> {
 }
 
 fn where_to_cut() -> ApiError {
-    ApiError::invalid("say where to cut, with one of `at`, `node` and `failed`")
+    ApiError::unfit("say where to cut, with one of `at`, `node` and `failed`")
 }
 
 /// What the fork of a run is called that was asked for under a key. The same key means the same fork.

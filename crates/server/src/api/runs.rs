@@ -59,7 +59,7 @@ pub(super) struct Which {
 pub(super) fn page_size(limit: Option<u16>) -> ApiResult<usize> {
     match limit.unwrap_or(100) {
         limit @ 1..=1000 => Ok(usize::from(limit)),
-        limit => Err(ApiError::invalid(format!("a page can have 1 to 1000, and not {limit}"))),
+        limit => Err(ApiError::unfit(format!("a page can have 1 to 1000, and not {limit}"))),
     }
 }
 
@@ -98,7 +98,7 @@ impl Which {
         }
         if let Some(attribute) = &self.attribute {
             let parts = text("an attribute", attribute, TEXT_BYTES_MAX)?.split_once('=');
-            let (name, value) = parts.ok_or_else(|| ApiError::invalid("an attribute is looked for as `name=value`"))?;
+            let (name, value) = parts.ok_or_else(|| ApiError::unfit("an attribute is looked for as `name=value`"))?;
             list = list.attribute(name, value);
         }
         Ok(list.after(convert::cursor_of(self.cursor.as_deref())?))

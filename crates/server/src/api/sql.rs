@@ -45,7 +45,7 @@ pub(super) async fn ask(
     }
     let limit = request.limit.unwrap_or(ROWS_MAX);
     if limit == 0 || limit > ROWS_MAX {
-        return Err(ApiError::invalid(format!("`limit` must be from 1 to {ROWS_MAX}")));
+        return Err(ApiError::unfit(format!("`limit` must be from 1 to {ROWS_MAX}")));
     }
     let question = SqlQuestion {
         text: text("the question", &request.query, QUERY_BYTES_MAX)?.to_owned(),

@@ -65,12 +65,12 @@ pub(super) async fn claim(
 
 fn wanted(request: ClaimTasks) -> ApiResult<ClaimRequest> {
     if request.queues.len() > MANY || request.names.len() > MANY {
-        return Err(ApiError::invalid(format!("a claim has {MANY} queues and {MANY} names at most")));
+        return Err(ApiError::unfit(format!("a claim has {MANY} queues and {MANY} names at most")));
     }
     // Numbers that every database can keep, and every client can write.
     let numbers = [Some(request.id), request.lease_ms, request.wait_ms];
     if numbers.into_iter().flatten().any(|number| i64::try_from(number).is_err()) {
-        return Err(ApiError::invalid(format!("a claim's id and its times are {} at most", i64::MAX)));
+        return Err(ApiError::unfit(format!("a claim's id and its times are {} at most", i64::MAX)));
     }
     if let Some(host) = &request.host {
         text("the host", host, 255)?;
@@ -78,7 +78,7 @@ fn wanted(request: ClaimTasks) -> ApiResult<ClaimRequest> {
     let queues = if request.queues.is_empty() { vec!["default".to_owned()] } else { request.queues };
     let limit = request.limit.unwrap_or(1);
     if limit == 0 {
-        return Err(ApiError::invalid("`limit` must be at least 1"));
+        return Err(ApiError::unfit("`limit` must be at least 1"));
     }
     Ok(ClaimRequest {
         worker: request.worker,
@@ -115,7 +115,7 @@ fn offer(offer: outlast::TaskOffer) -> TaskOffer {
 #[utoipa::path(post, path = "/api/v1/work/heartbeat", request_body = HeartbeatTask, responses((status = 200, body = TaskBeat)))]
 pub(super) async fn heartbeat(caller: Caller, Json(request): Json<HeartbeatTask>) -> ApiResult<Answer<TaskBeat>> {
     let progress = request.progress.as_deref().map(|progress| serde_json::from_str(progress.get())).transpose();
-    let progress: Option<serde_json::Value> = progress.map_err(|error| ApiError::invalid(error.to_string()))?;
+    let progress: Option<serde_json::Value> = progress.map_err(|error| ApiError::unfit(error.to_string()))?;
     let beat = caller.engine.heartbeat_task(&request.token, progress.as_ref()).await?;
     let now = convert::at(caller.engine.now());
     Ok(Answer(TaskBeat { until: convert::at(beat.until), now, cancelled: beat.cancelled }))

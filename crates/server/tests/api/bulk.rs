@@ -80,9 +80,9 @@ async fn it_goes_on_when_whoever_asked_is_gone() {
 async fn nobody_acts_on_everything_by_forgetting_to_say_what() {
     let house = waiting(1).await;
     for body in [json!({ "action": "delete" }), json!({ "action": "cancel", "reason": "x" })] {
-        assert_eq!(bulk(&house, "k", &body).await.refused(400), "validation_error");
+        assert_eq!(bulk(&house, "k", &body).await.refused(422), "validation_error");
     }
-    assert_eq!(bulk(&house, "k", &json!({ "action": "explode", "all": true })).await.refused(400), "validation_error");
+    assert_eq!(bulk(&house, "k", &json!({ "action": "explode", "all": true })).await.refused(422), "validation_error");
     let all = bulk(&house, "all", &json!({ "action": "terminate", "all": true })).await.ok();
     assert_eq!(all["matched"], 2);
     house.until_status("w-0", "cancelled").await;

@@ -165,6 +165,11 @@ impl House {
         self.served.take().unwrap()
     }
 
+    /// Ends the server and not its engine, which is another one's as well.
+    pub(crate) async fn leave_server(mut self) {
+        self.stop().await.unwrap();
+    }
+
     pub(crate) async fn leave(mut self) {
         self.stop().await.unwrap();
         self.engine.shutdown().await;

@@ -90,7 +90,7 @@ async fn what_has_not_failed_or_gave_up_by_itself_is_not_tried_again() {
         json!({}),
         json!({ "failed": false }),
     ] {
-        assert_eq!(house.post("/api/v1/runs/a/fork", wrong).await.refused(400), "validation_error");
+        assert_eq!(house.post("/api/v1/runs/a/fork", wrong).await.refused(422), "validation_error");
     }
     house.leave().await;
 }

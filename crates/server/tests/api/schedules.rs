@@ -43,7 +43,7 @@ async fn what_is_wrong_with_a_schedule_is_told() {
         json!({ "workflow": "n", "cron": "0 3 * * *", "from": "2027-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z" }),
     ] {
         let answer = house.put("/api/v1/schedules/s", wrong.clone()).await;
-        assert_eq!(answer.refused(400), "validation_error", "{wrong}");
+        assert_eq!(answer.refused(422), "validation_error", "{wrong}");
     }
     let unknown = house.put("/api/v1/schedules/s", json!({ "workflow": "nobody", "every_ms": 60_000 })).await;
     assert_eq!(unknown.refused(404), "unknown_workflow");

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
-    WorkflowName,
+    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
+    WorkerId, WorkflowName,
 };
 use outlast_core::record::Record;
 use outlast_store::{
@@ -238,6 +239,15 @@ impl Store for Watch {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         self.look(move |store| store.workers(namespace))
+    }
+
+    fn reply(
+        &self,
+        namespace: Namespace,
+        key: DeliveryId,
+        reply: Option<Bytes>,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.look(move |store| store.reply(namespace, key, reply))
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
-    WorkflowName,
+    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
+    WorkerId, WorkflowName,
 };
 use outlast_core::record::Record;
 use tokio::sync::watch;
@@ -157,6 +158,15 @@ impl Store for FaultStore {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         pass!(self, 1, workers(namespace))
+    }
+
+    fn reply(
+        &self,
+        namespace: Namespace,
+        key: DeliveryId,
+        reply: Option<Bytes>,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        pass!(self, 1, reply(namespace, key, reply))
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

@@ -1,7 +1,7 @@
 //! Workers and resumes, as operators see them.
 
 use bytes::Bytes;
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunId, WorkerId};
+use outlast_core::id::{DeliveryId, LeaseId, Namespace, NodeId, RunId, WorkerId};
 use outlast_core::time::Timestamp;
 use rusqlite::{Row, params};
 
@@ -70,6 +70,42 @@ pub(super) fn forget_one(
 /// How many were forgotten.
 pub(super) fn forget(rows: &SqliteRows<'_>, now: Timestamp, limit: i64) -> Result<usize, Fault> {
     rows.execute(FORGET, params![worker::gone(now).as_millis(), limit])
+}
+
+const REPLY: &str = "SELECT reply FROM reply WHERE ns = ?1 AND key = ?2";
+const KEEP_REPLY: &str = "INSERT INTO reply (ns, key, at, reply) VALUES (?1, ?2, ?3, ?4)";
+const FORGET_REPLIES: &str =
+    "DELETE FROM reply WHERE (ns, key) IN (SELECT ns, key FROM reply WHERE at <= ?1 ORDER BY at LIMIT ?2)";
+
+pub(super) fn reply(
+    rows: &mut SqliteRows<'_>,
+    namespace: &Namespace,
+    key: &DeliveryId,
+) -> Result<Option<Bytes>, Halt<StoreError>> {
+    let Some(ns) = number_of(rows, Some(namespace))? else {
+        return refuse(StoreError::UnknownNamespace(namespace.clone()));
+    };
+    Ok(rows.one(REPLY, params![ns, key.as_str()], |row| row.get::<_, Vec<u8>>(0))?.map(Bytes::from))
+}
+
+pub(super) fn keep_reply(
+    rows: &mut SqliteRows<'_>,
+    namespace: &Namespace,
+    key: &DeliveryId,
+    new: &Bytes,
+) -> Result<Option<Bytes>, Halt<StoreError>> {
+    if let Some(kept) = reply(rows, namespace, key)? {
+        return Ok(Some(kept));
+    }
+    let ns = number_of(rows, Some(namespace))?;
+    let now = rows.now().as_millis();
+    rows.execute(KEEP_REPLY, params![ns, key.as_str(), now, new.as_ref()])?;
+    Ok(None)
+}
+
+/// How many were forgotten.
+pub(super) fn forget_replies(rows: &SqliteRows<'_>, now: Timestamp, limit: i64) -> Result<usize, Fault> {
+    rows.execute(FORGET_REPLIES, params![worker::gone(now).as_millis(), limit])
 }
 
 impl Query<'_> {
