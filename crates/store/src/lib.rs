@@ -32,8 +32,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
-    WorkerId, WorkflowName,
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
 };
 use outlast_core::record::Record;
 use tokio::sync::watch;
@@ -170,12 +170,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// What was replied to whoever asked for something under this key. If nothing was and there is a reply, keeps it, for a day at
     /// least. Of two who keep one at once the first does, and the other is told that one.
-    fn reply(
-        &self,
-        namespace: Namespace,
-        key: DeliveryId,
-        reply: Option<Bytes>,
-    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>>;
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>>;
 
     // Definitions.
 

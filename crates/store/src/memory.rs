@@ -35,9 +35,9 @@ use crate::rows::{Fault, GateId, GateRow, HeldRow, Rows, RunRow, StartKey, Start
 use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor,
-    DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release, Resolution,
-    Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended,
-    TaskFilter, TaskHeartbeat, TaskPage, WorkerView,
+    DueSchedules, Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Pick, Release,
+    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail,
+    TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, WorkerView,
 };
 
 /// A store in memory: for tests, simulation and runs that need not outlast the process.
@@ -445,13 +445,8 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.state().list_workers(&namespace)) })
     }
 
-    fn reply(
-        &self,
-        namespace: Namespace,
-        key: DeliveryId,
-        reply: Option<Bytes>,
-    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
-        Box::pin(async move { answer(self.state().reply(namespace, key, reply)) })
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        Box::pin(async move { answer(self.state().reply(reply)) })
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

@@ -45,8 +45,8 @@ use bytes::Bytes;
 use deadpool_postgres::Pool;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
-    WorkerId, WorkflowName,
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
 };
 use outlast_core::limits::Limits;
 use outlast_core::record::Record;
@@ -60,10 +60,10 @@ use crate::logic::turns::Turns;
 use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
-    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release,
-    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store, StoreError,
-    Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, Trouble,
-    WorkerView,
+    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Pick,
+    Release, Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store,
+    StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted,
+    Trouble, WorkerView,
 };
 use authors::Authors;
 use failure::Failure;
@@ -371,13 +371,8 @@ impl Store for PostgresStore {
         self.own(|core| async move { worker::list(&core, &namespace).await })
     }
 
-    fn reply(
-        &self,
-        namespace: Namespace,
-        key: DeliveryId,
-        reply: Option<Bytes>,
-    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
-        self.own(|core| async move { worker::reply(&core, &namespace, &key, reply.as_deref()).await })
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.own(|core| async move { worker::reply(&core, &reply).await })
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

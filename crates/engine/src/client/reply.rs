@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use outlast_core::id::DeliveryId;
+use outlast_store::KeyedReply;
 
 use super::EngineError;
 use crate::engine::Engine;
@@ -24,7 +25,7 @@ impl Engine {
     /// # }
     /// ```
     pub async fn reply(&self, key: &str, reply: Option<Bytes>) -> Result<Option<Bytes>, EngineError> {
-        let key = DeliveryId::new(key)?;
-        Ok(self.inner.store()?.reply(self.namespace.clone(), key, reply).await?)
+        let (namespace, key) = (self.namespace.clone(), DeliveryId::new(key)?);
+        Ok(self.inner.store()?.reply(KeyedReply { namespace, key, reply }).await?)
     }
 }

@@ -6,16 +6,16 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
-    WorkerId, WorkflowName,
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
 };
 use outlast_core::record::Record;
 use outlast_store::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Defined,
     Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor, DueSchedules,
-    Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume, Retained,
-    Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter,
-    TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
+    Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume,
+    Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended,
+    TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
 use super::Watch;
@@ -241,13 +241,8 @@ impl Store for Watch {
         self.look(move |store| store.workers(namespace))
     }
 
-    fn reply(
-        &self,
-        namespace: Namespace,
-        key: DeliveryId,
-        reply: Option<Bytes>,
-    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
-        self.look(move |store| store.reply(namespace, key, reply))
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.look(move |store| store.reply(reply))
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

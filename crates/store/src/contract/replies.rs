@@ -1,7 +1,7 @@
 //! What was replied under a key is replied again.
 
 use super::scene::*;
-use crate::{Retention, StoreError};
+use crate::{KeyedReply, Retention, StoreError};
 
 super::stories! {
     reply_is_kept_once_and_told_again,
@@ -12,7 +12,7 @@ super::stories! {
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 async fn reply(s: &Scene<'_>, of: &str, key: &str, reply: Option<&str>) -> Result<Option<bytes::Bytes>, StoreError> {
-    s.store.reply(namespace(of), id(key), reply.map(bytes)).await
+    s.store.reply(KeyedReply { namespace: namespace(of), key: id(key), reply: reply.map(bytes) }).await
 }
 
 async fn reply_is_kept_once_and_told_again(s: Scene<'_>) {

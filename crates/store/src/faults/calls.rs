@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
-    DeliveryId, LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version,
-    WorkerId, WorkflowName,
+    LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
+    WorkflowName,
 };
 use outlast_core::record::Record;
 use tokio::sync::watch;
@@ -15,9 +15,9 @@ use super::FaultStore;
 use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Defined,
     Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor, DueSchedules,
-    Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume, Retained,
-    Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter,
-    TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
+    Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume,
+    Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended,
+    TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
 /// Passes a call on, with so many items: its arguments go along, so that it arrives even if nobody waits for it any more.
@@ -160,13 +160,8 @@ impl Store for FaultStore {
         pass!(self, 1, workers(namespace))
     }
 
-    fn reply(
-        &self,
-        namespace: Namespace,
-        key: DeliveryId,
-        reply: Option<Bytes>,
-    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
-        pass!(self, 1, reply(namespace, key, reply))
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        pass!(self, 1, reply(reply))
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

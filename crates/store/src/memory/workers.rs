@@ -1,11 +1,11 @@
 //! Workers and resumes, as operators see them.
 
 use bytes::Bytes;
-use outlast_core::id::{DeliveryId, Namespace, RunId, RunKey, WorkerId};
+use outlast_core::id::{Namespace, RunId, RunKey, WorkerId};
 use outlast_core::time::Timestamp;
 
 use super::State;
-use crate::api::{HOLDS_MAX, Resume, Sighting, TaskState, WORKERS_MAX, WorkerView};
+use crate::api::{HOLDS_MAX, KeyedReply, Resume, Sighting, TaskState, WORKERS_MAX, WorkerView};
 use crate::error::StoreError;
 use crate::logic::{Halt, refuse, worker};
 use crate::rows::{Rows, TaskRow};
@@ -65,12 +65,8 @@ impl State {
         old.map(|name| self.workers.remove(&name)).count()
     }
 
-    pub(super) fn reply(
-        &mut self,
-        namespace: Namespace,
-        key: DeliveryId,
-        reply: Option<Bytes>,
-    ) -> Result<Option<Bytes>, Halt<StoreError>> {
+    pub(super) fn reply(&mut self, reply: KeyedReply) -> Result<Option<Bytes>, Halt<StoreError>> {
+        let KeyedReply { namespace, key, reply } = reply;
         if self.number(&namespace) == 0 {
             return refuse(StoreError::UnknownNamespace(namespace));
         }

@@ -1,14 +1,14 @@
 //! Workers and resumes, as operators see them.
 
 use bytes::Bytes;
-use outlast_core::id::{DeliveryId, LeaseId, Namespace, NodeId, RunId, WorkerId};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunId, WorkerId};
 use tokio_postgres::Row;
 
 use super::Core;
 use super::claim::is_ready;
 use super::decode::{self, Detail, Fields, number, task_columns};
 use super::session::{Param, Session};
-use crate::api::{HOLDS_MAX, Resume, Sighting, WORKERS_MAX, WorkerView};
+use crate::api::{HOLDS_MAX, KeyedReply, Resume, Sighting, WORKERS_MAX, WorkerView};
 use crate::error::StoreError;
 
 /// The number of workers for all namespaces: no namespace has it.
@@ -92,17 +92,13 @@ const KEEP_REPLY: &str = concat!(
 pub(super) const FORGET_REPLIES: &str = "DELETE FROM reply w USING (SELECT o.ns, o.key FROM reply o WHERE o.at <= $1 \
      ORDER BY o.at LIMIT $2 FOR UPDATE SKIP LOCKED) o WHERE w.ns = o.ns AND w.key = o.key RETURNING 1";
 
-pub(super) async fn reply(
-    core: &Core,
-    namespace: &Namespace,
-    key: &DeliveryId,
-    reply: Option<&[u8]>,
-) -> Result<Option<Bytes>, StoreError> {
+pub(super) async fn reply(core: &Core, reply: &KeyedReply) -> Result<Option<Bytes>, StoreError> {
+    let KeyedReply { namespace, key, reply } = reply;
     let mut session = Session::begin(&core.pool).await?;
     let Some(ns) = number_of(core, &mut session, Some(namespace)).await? else {
         return Err(StoreError::UnknownNamespace(namespace.clone()));
     };
-    if let Some(reply) = reply {
+    if let Some(reply) = reply.as_deref() {
         let params: Vec<Param<'_>> =
             vec![Box::new(ns), Box::new(key.as_str()), Box::new(reply), Box::new(core.manual_now())];
         if !session.ask(KEEP_REPLY, params).await?.is_empty() {

@@ -1,7 +1,7 @@
 //! Workers and resumes, as operators see them.
 
 use bytes::Bytes;
-use outlast_core::id::{DeliveryId, LeaseId, Namespace, NodeId, RunId, WorkerId};
+use outlast_core::id::{LeaseId, Namespace, NodeId, RunId, WorkerId};
 use outlast_core::time::Timestamp;
 use rusqlite::{Row, params};
 
@@ -9,7 +9,7 @@ use super::decode::{self, task_columns};
 use super::error::bad_value;
 use super::query::Query;
 use super::rows::SqliteRows;
-use crate::api::{HOLDS_MAX, Resume, Sighting, WORKERS_MAX, WorkerView};
+use crate::api::{HOLDS_MAX, KeyedReply, Resume, Sighting, WORKERS_MAX, WorkerView};
 use crate::error::StoreError;
 use crate::logic::{Halt, refuse, worker};
 use crate::rows::{Fault, Rows};
@@ -77,30 +77,17 @@ const KEEP_REPLY: &str = "INSERT INTO reply (ns, key, at, reply) VALUES (?1, ?2,
 const FORGET_REPLIES: &str =
     "DELETE FROM reply WHERE (ns, key) IN (SELECT ns, key FROM reply WHERE at <= ?1 ORDER BY at LIMIT ?2)";
 
-pub(super) fn reply(
-    rows: &mut SqliteRows<'_>,
-    namespace: &Namespace,
-    key: &DeliveryId,
-) -> Result<Option<Bytes>, Halt<StoreError>> {
+pub(super) fn reply(rows: &mut SqliteRows<'_>, reply: &KeyedReply) -> Result<Option<Bytes>, Halt<StoreError>> {
+    let KeyedReply { namespace, key, reply } = reply;
     let Some(ns) = number_of(rows, Some(namespace))? else {
         return refuse(StoreError::UnknownNamespace(namespace.clone()));
     };
-    Ok(rows.one(REPLY, params![ns, key.as_str()], |row| row.get::<_, Vec<u8>>(0))?.map(Bytes::from))
-}
-
-pub(super) fn keep_reply(
-    rows: &mut SqliteRows<'_>,
-    namespace: &Namespace,
-    key: &DeliveryId,
-    new: &Bytes,
-) -> Result<Option<Bytes>, Halt<StoreError>> {
-    if let Some(kept) = reply(rows, namespace, key)? {
-        return Ok(Some(kept));
+    let kept = rows.one(REPLY, params![ns, key.as_str()], |row| row.get::<_, Vec<u8>>(0))?;
+    if let (None, Some(reply)) = (&kept, reply) {
+        let now = rows.now().as_millis();
+        rows.execute(KEEP_REPLY, params![ns, key.as_str(), now, reply.as_ref()])?;
     }
-    let ns = number_of(rows, Some(namespace))?;
-    let now = rows.now().as_millis();
-    rows.execute(KEEP_REPLY, params![ns, key.as_str(), now, new.as_ref()])?;
-    Ok(None)
+    Ok(kept.map(Bytes::from))
 }
 
 /// How many were forgotten.
