@@ -113,3 +113,8 @@ pub(crate) fn table() -> Table {
         .add(WORKER, routes!(work::give_back))
         .add(NOTHING, routes!(hooks::receive))
 }
+
+/// Fields of requests that are one of a few words, and these.
+pub(crate) fn words() -> [(&'static str, Vec<&'static str>); 2] {
+    [("action", bulk::actions()), ("overlap", schedules::overlaps())]
+}

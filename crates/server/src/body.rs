@@ -174,7 +174,8 @@ impl IdempotencyKey {
     /// Reads it. Every write does, also one that is the same twice by itself: a key that cannot be one is always told.
     pub(crate) fn read(headers: &HeaderMap) -> ApiResult<IdempotencyKey> {
         let Some(key) = headers.get(IdempotencyKey::NAME) else { return Ok(IdempotencyKey(None)) };
-        let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
+        let fits = |key: &&str| !key.is_empty() && key.len() <= KEY_BYTES_MAX && !key.contains('\t');
+        let key = key.to_str().ok().filter(fits);
         let refusal = || {
             ApiError::invalid(format!(
                 "the header `{}` must have 1 to {KEY_BYTES_MAX} printable characters",

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::api;
+
 /// Fields of requests that are names or ids: none of them is empty.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 19] = [
     "action",
     "code",
     "file",
@@ -12,7 +14,6 @@ const NAMES: [&str; 20] = [
     "name",
     "node",
     "operation",
-    "prefix",
     "query",
     "queue",
     "run",
@@ -26,12 +27,7 @@ const NAMES: [&str; 20] = [
     "zone",
 ];
 /// Fields of requests that are instants.
-const INSTANTS: [&str; 7] = ["created_from", "created_until", "from", "once_at", "to", "until", "at_instant"];
-/// Fields that are one of a few words.
-const WORDS: [(&str, &[&str]); 2] = [
-    ("action", &["pause", "resume", "unpark", "retry", "cancel", "terminate", "delete"]),
-    ("overlap", &["skip", "allow", "buffer_one", "buffer_all", "cancel_previous", "terminate_previous"]),
-];
+const INSTANTS: [&str; 6] = ["created_from", "created_until", "from", "once_at", "to", "until"];
 
 /// Says it of every request.
 pub(crate) fn tighten(document: &mut Value) {
@@ -71,7 +67,7 @@ fn tighten_field(name: &str, field: &mut Value) {
     if !has(field, "string") {
         return;
     }
-    if let Some((_, words)) = WORDS.iter().find(|(word, _)| *word == name) {
+    if let Some((_, words)) = api::words().into_iter().find(|(word, _)| *word == name) {
         let or_none = has(field, "null").then_some(Value::Null);
         field["enum"] = words.iter().map(|word| json!(word)).chain(or_none).collect();
     } else if INSTANTS.contains(&name) && field.get("format").is_none() {

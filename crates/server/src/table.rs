@@ -143,8 +143,8 @@ fn describe(method: &str, path: &str, needs: Needs, operation: &mut Operation) {
 /// Every write can be repeated under a key.
 fn take_key(operation: &mut Operation) {
     let schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(KEY_BYTES_MAX));
-    // Blanks around it are not part of a header.
-    let schema = schema.pattern(Some("^[!-~]([ -~]*[!-~])?$"));
+    // Blanks around it are no part of it: alone they are none.
+    let schema = schema.pattern(Some("^[ -~]*[!-~][ -~]*$"));
     let parameter = ParameterBuilder::new()
         .name(IdempotencyKey::NAME)
         .parameter_in(ParameterIn::Header)

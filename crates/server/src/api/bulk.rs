@@ -83,6 +83,11 @@ impl Action {
     }
 }
 
+/// What can be done to many.
+pub(super) fn actions() -> Vec<&'static str> {
+    Action::ALL.map(|(name, _)| name).to_vec()
+}
+
 /// Does one thing to every run that fits, or only counts them. It goes on when the connection ends; asked again under the same
 /// `Idempotency-Key` it is the same one, and one that a stopped server left undone goes on.
 #[utoipa::path(
