@@ -140,7 +140,7 @@ impl House {
 
     /// Asks until it is so.
     pub(crate) async fn until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..400 {
+        for _ in 0..2_400 {
             let answer = self.get(path).await.ok();
             if holds(&answer) {
                 return answer;
