@@ -11,9 +11,11 @@ const SEEDS: [&str; 2] = ["7", "11"];
 const EXAMPLES: &str = "30";
 
 /// Nobody waits for the end of a run that has none. What the document allows is done, or refused for what a document cannot say: whose
-/// token it is, which runs, cursors and texts of workflows there are, how large something may be.
+/// token it is, which runs, cursors and texts of workflows there are, how large something may be. A claim waits as long as it is told
+/// to, for a minute at most.
 const CONFIG: &str = "[parameters]\n\"query.wait_ms\" = 0\n[checks.positive_data_acceptance]\n\
-                      expected-statuses = [\"2xx\", 401, 403, 404, 409, 410, 413, 422]\n";
+                      expected-statuses = [\"2xx\", 401, 403, 404, 409, 410, 413, 422]\n\
+                      [[operations]]\ninclude-path = \"/api/v1/work/claim\"\nchecks.max_response_time = 65\n";
 
 const SCRIPT: &str = "workflow waits(x) {\n  await Task.run(\"pack\", x)\n  return await Signal.next(\"go\")\n}\n";
 
