@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
@@ -152,6 +152,12 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let refused = |error: PathRejection| ApiError::invalid(error.body_text());
+        // The document says of what letters each part is.
+        if let Ok(raw) = RawPathParams::from_request_parts(parts, state).await
+            && raw.iter().any(|(_, part)| part.chars().any(char::is_control))
+        {
+            return Err(ApiError::invalid("a part of the path has letters that cannot be printed"));
+        }
         axum::extract::Path::from_request_parts(parts, state).await.map(|path| Path(path.0)).map_err(refused)
     }
 }

@@ -4,28 +4,6 @@ use serde_json::{Value, json};
 
 use crate::api;
 
-/// Fields of requests that are names or ids: none of them is empty.
-const NAMES: [&str; 19] = [
-    "action",
-    "code",
-    "file",
-    "id",
-    "key",
-    "name",
-    "node",
-    "operation",
-    "query",
-    "queue",
-    "run",
-    "signal",
-    "singleton",
-    "task",
-    "token",
-    "version",
-    "worker",
-    "workflow",
-    "zone",
-];
 /// Fields of requests that are instants.
 const INSTANTS: [&str; 6] = ["created_from", "created_until", "from", "once_at", "to", "until"];
 
@@ -72,7 +50,5 @@ fn tighten_field(name: &str, field: &mut Value) {
         field["enum"] = words.iter().map(|word| json!(word)).chain(or_none).collect();
     } else if INSTANTS.contains(&name) && field.get("format").is_none() {
         field["format"] = json!("date-time");
-    } else if NAMES.contains(&name) && field.get("minLength").is_none() {
-        field["minLength"] = json!(1);
     }
 }

@@ -51,7 +51,7 @@ impl Action {
         let known = || Action::ALL.map(|(name, _)| name).join(", ");
         found
             .map(|(_, action)| action)
-            .ok_or_else(|| ApiError::unfit(format!("there is no action {text:?}; there are {}", known())))
+            .ok_or_else(|| ApiError::invalid(format!("there is no action {text:?}; there are {}", known())))
     }
 
     /// Where a run must stand for it to make sense.

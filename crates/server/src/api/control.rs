@@ -130,7 +130,7 @@ pub(super) async fn unpark(
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/fork",
-    request_body = ForkRun,
+    request_body = Option<ForkRun>,
     responses((status = 201, body = Forked), (status = 200, description = "It was there.", body = Forked))
 )]
 pub(super) async fn fork(

@@ -182,6 +182,9 @@ const MILLIS_MAX: u64 = 1_000 * 366 * 24 * 60 * 60 * 1_000;
 
 /// A time a client gave in milliseconds.
 pub(super) fn duration(what: &str, millis: u64) -> ApiResult<Duration> {
+    if i64::try_from(millis).is_err() {
+        return Err(ApiError::invalid(format!("{what} is {millis}, the limit is {MILLIS_MAX}")));
+    }
     if millis > MILLIS_MAX {
         return Err(ApiError::unfit(format!("{what} is {millis}, the limit is {MILLIS_MAX}")));
     }

@@ -59,7 +59,7 @@ pub(super) struct Which {
 pub(super) fn page_size(limit: Option<u16>) -> ApiResult<usize> {
     match limit.unwrap_or(100) {
         limit @ 1..=1000 => Ok(usize::from(limit)),
-        limit => Err(ApiError::unfit(format!("a page can have 1 to 1000, and not {limit}"))),
+        limit => Err(ApiError::invalid(format!("a page can have 1 to 1000, and not {limit}"))),
     }
 }
 

@@ -75,7 +75,7 @@ fn draft<'e>(engine: &'e Engine, id: &str, request: &PutSchedule) -> ApiResult<N
         let found = OVERLAPS.iter().find(|(name, _)| name == overlap);
         let (_, overlap) = found.ok_or_else(|| {
             let known = OVERLAPS.map(|(name, _)| name).join(", ");
-            ApiError::unfit(format!("there is no overlap {overlap:?}; there are {known}"))
+            ApiError::invalid(format!("there is no overlap {overlap:?}; there are {known}"))
         })?;
         schedule = schedule.overlap(*overlap);
     }

@@ -70,7 +70,7 @@ fn wanted(request: ClaimTasks) -> ApiResult<ClaimRequest> {
     // Numbers that every database can keep, and every client can write.
     let numbers = [Some(request.id), request.lease_ms, request.wait_ms];
     if numbers.into_iter().flatten().any(|number| i64::try_from(number).is_err()) {
-        return Err(ApiError::unfit(format!("a claim's id and its times are {} at most", i64::MAX)));
+        return Err(ApiError::invalid(format!("a claim's id and its times are {} at most", i64::MAX)));
     }
     if let Some(host) = &request.host {
         text("the host", host, 255)?;
@@ -78,7 +78,7 @@ fn wanted(request: ClaimTasks) -> ApiResult<ClaimRequest> {
     let queues = if request.queues.is_empty() { vec!["default".to_owned()] } else { request.queues };
     let limit = request.limit.unwrap_or(1);
     if limit == 0 {
-        return Err(ApiError::unfit("`limit` must be at least 1"));
+        return Err(ApiError::invalid("`limit` must be at least 1"));
     }
     Ok(ClaimRequest {
         worker: request.worker,

@@ -82,7 +82,7 @@ async fn nobody_acts_on_everything_by_forgetting_to_say_what() {
     for body in [json!({ "action": "delete" }), json!({ "action": "cancel", "reason": "x" })] {
         assert_eq!(bulk(&house, "k", &body).await.refused(422), "validation_error");
     }
-    assert_eq!(bulk(&house, "k", &json!({ "action": "explode", "all": true })).await.refused(422), "validation_error");
+    assert_eq!(bulk(&house, "k", &json!({ "action": "explode", "all": true })).await.refused(400), "validation_error");
     let all = bulk(&house, "all", &json!({ "action": "terminate", "all": true })).await.ok();
     assert_eq!(all["matched"], 2);
     house.until_status("w-0", "cancelled").await;

@@ -87,7 +87,7 @@ async fn a_list_is_followed_by_its_filter_and_a_wrong_one_is_refused() {
     let told = watcher.until(|told| told.get("order").is_some()).await;
     assert_eq!(told["order"], json!(["a-1"]));
     for (wrong, status) in
-        [("status=odd", 422), ("cursor=x", 422), ("limit=0", 422), ("nothing=1", 400), ("workflow=", 422)]
+        [("status=odd", 422), ("cursor=x", 422), ("limit=0", 400), ("nothing=1", 400), ("workflow=", 422)]
     {
         house.get(&format!("/api/v1/changes/stream?{wrong}")).await.refused(status);
     }
