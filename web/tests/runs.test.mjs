@@ -209,6 +209,8 @@ test('runs that failed are tried again, selected ones and all of a filter', asyn
   await some.getByRole('button', { name: 'Retry 1 run' }).click()
   await some.getByText('1 of 1 asked, 0 refused.').waitFor()
   assert.equal(await forks(), 1)
+  const [first] = (await site.ask('GET', '/api/v1/runs?prefix=fork-&workflow=fails')).runs
+  await site.stands(first.run, 'failed')
   await some.getByRole('button', { name: 'Close' }).click()
   await page.getByRole('button', { name: 'Act on all …' }).click()
   const all = page.getByRole('dialog', { name: 'Act on all that fit' })
@@ -216,6 +218,7 @@ test('runs that failed are tried again, selected ones and all of a filter', asyn
   await all.getByText('2 runs of this filter fit now.').waitFor()
   await all.getByRole('button', { name: 'Retry 2 runs' }).click()
   await all.getByText('Done: 2 of 2, 0 refused.').waitFor()
+  // One for each: again-1 has a fork, which failed as well and is tried again in its place.
   assert.equal(await forks(), 3)
 })
 

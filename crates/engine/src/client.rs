@@ -16,6 +16,7 @@ mod namespace;
 mod nodes;
 mod pauses;
 mod protocol;
+mod reply;
 mod resumes;
 mod run;
 mod schedule;

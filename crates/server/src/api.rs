@@ -6,7 +6,6 @@ mod callbacks;
 mod control;
 mod convert;
 mod events;
-mod failure;
 mod health;
 mod live;
 mod runs;
@@ -56,10 +55,10 @@ pub(crate) fn table() -> Table {
         .add(READ, routes!(health::whoami))
         .add(NOTHING, routes!(session::begin))
         .add(NOTHING, routes!(session::end))
-        .add(ADMIN, routes!(health::doctor))
+        .add_once(ADMIN, routes!(health::doctor))
         .add(ADMIN, routes!(sql::ask))
         .add(READ, routes!(workflows::list))
-        .add(ADMIN, routes!(workflows::put))
+        .add_once(ADMIN, routes!(workflows::put))
         .add(READ, routes!(workflows::get))
         .add(READ, routes!(workflows::versions))
         .add(READ, routes!(workflows::version))
@@ -68,7 +67,7 @@ pub(crate) fn table() -> Table {
         .add(READ, routes!(live::counts))
         .add(READ, routes!(live::changes))
         .add(READ, routes!(runs::get))
-        .add(ADMIN, routes!(runs::delete))
+        .add_once(ADMIN, routes!(runs::delete))
         .add(READ, routes!(runs::result))
         .add(READ, routes!(runs::explain))
         .add(READ, routes!(runs::operations))
@@ -81,8 +80,8 @@ pub(crate) fn table() -> Table {
         .add(ADMIN, routes!(control::pause))
         .add(ADMIN, routes!(control::resume))
         .add(ADMIN, routes!(control::cancel))
-        .add(ADMIN, routes!(control::terminate))
-        .add(ADMIN, routes!(control::unpark))
+        .add_once(ADMIN, routes!(control::terminate))
+        .add_once(ADMIN, routes!(control::unpark))
         .add(ADMIN, routes!(control::fork))
         .add(ADMIN, routes!(control::retry))
         .add(ADMIN, routes!(control::skip))
@@ -94,18 +93,18 @@ pub(crate) fn table() -> Table {
         .add(NOTHING, routes!(callbacks::fail))
         .add(NOTHING, routes!(callbacks::heartbeat))
         .add(READ, routes!(schedules::list))
-        .add(ADMIN, routes!(schedules::put))
+        .add_once(ADMIN, routes!(schedules::put))
         .add(READ, routes!(schedules::get))
-        .add(ADMIN, routes!(schedules::remove))
-        .add(ADMIN, routes!(schedules::pause))
-        .add(ADMIN, routes!(schedules::resume))
+        .add_once(ADMIN, routes!(schedules::remove))
+        .add_once(ADMIN, routes!(schedules::pause))
+        .add_once(ADMIN, routes!(schedules::resume))
         .add(ADMIN, routes!(schedules::trigger))
-        .add(ADMIN, routes!(schedules::backfill))
+        .add_once(ADMIN, routes!(schedules::backfill))
         .add(READ, routes!(tasks::list))
         .add(START, routes!(tasks::enqueue))
         .add(READ, routes!(tasks::get))
-        .add(ADMIN, routes!(tasks::retry))
-        .add(ADMIN, routes!(tasks::discard))
+        .add_once(ADMIN, routes!(tasks::retry))
+        .add_once(ADMIN, routes!(tasks::discard))
         .add(READ, routes!(work::list))
         .add(WORKER, routes!(work::claim))
         .add(WORKER, routes!(work::heartbeat))
@@ -113,4 +112,9 @@ pub(crate) fn table() -> Table {
         .add(WORKER, routes!(work::fail))
         .add(WORKER, routes!(work::give_back))
         .add(NOTHING, routes!(hooks::receive))
+}
+
+/// Fields of requests that are one of a few words, and these.
+pub(crate) fn words() -> [(&'static str, Vec<&'static str>); 2] {
+    [("action", bulk::actions()), ("overlap", schedules::overlaps())]
 }

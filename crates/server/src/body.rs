@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
@@ -22,6 +22,8 @@ pub(crate) use scan::{DEPTH_MAX, compact};
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of a body that is too large is read, to be thrown away.
 const SPILLED_BYTES_MAX: usize = 4 * BODY_BYTES_MAX;
+/// How many whole numbers of a body may be written as `91.0`, which says the same to every schema.
+const WHOLE_NUMBERS_MAX: usize = 32;
 /// How long a body may take to arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(20);
 /// The longest `Idempotency-Key`: as long as an id of a delivery can be.
@@ -40,8 +42,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         if !is_json && !bytes.is_empty() {
             return Err(not_json());
         }
-        // An empty body says nothing, as `{}` does.
-        let text = if bytes.is_empty() { &b"{}"[..] } else { &bytes[..] };
+        // An empty body says nothing, as `{}` does, and as `null` does where there need be none.
+        let says_nothing = bytes.is_empty() || bytes.trim_ascii() == b"null";
+        let text = if says_nothing { &b"{}"[..] } else { &bytes[..] };
         // Fields without their names would be taken for what stands in their place.
         if text.trim_ascii_start().first() == Some(&b'[') {
             return Err(ApiError::invalid("the body is not what is expected: it must be an object, and is a list"));
@@ -105,7 +108,21 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     if scan::depth(text) > DEPTH_MAX {
         return Err(ApiError::invalid(format!("the body nests deeper than {DEPTH_MAX} levels")));
     }
-    serde_json::from_str(text).map_err(|error| ApiError::invalid(format!("the body is not what is expected: {error}")))
+    let mut patched = None;
+    for _ in 0..WHOLE_NUMBERS_MAX {
+        match serde_json::from_str(patched.as_deref().unwrap_or(text)) {
+            Ok(read) => return Ok(read),
+            Err(error) => match scan::whole_number(patched.as_deref().unwrap_or(text), error.line(), error.column()) {
+                Some(other) if error.is_data() => patched = Some(other),
+                _ => return Err(unexpected(&error)),
+            },
+        }
+    }
+    serde_json::from_str(patched.as_deref().unwrap_or(text)).map_err(|error| unexpected(&error))
+}
+
+fn unexpected(error: &serde_json::Error) -> ApiError {
+    ApiError::invalid(format!("the body is not what is expected: {error}"))
 }
 
 /// The parameters behind `?`.
@@ -135,6 +152,12 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         let refused = |error: PathRejection| ApiError::invalid(error.body_text());
+        // The document says of what letters each part is.
+        if let Ok(raw) = RawPathParams::from_request_parts(parts, state).await
+            && raw.iter().any(|(_, part)| part.chars().any(char::is_control))
+        {
+            return Err(ApiError::invalid("a part of the path has letters that cannot be printed"));
+        }
         axum::extract::Path::from_request_parts(parts, state).await.map(|path| Path(path.0)).map_err(refused)
     }
 }
@@ -157,7 +180,8 @@ impl IdempotencyKey {
     /// Reads it. Every write does, also one that is the same twice by itself: a key that cannot be one is always told.
     pub(crate) fn read(headers: &HeaderMap) -> ApiResult<IdempotencyKey> {
         let Some(key) = headers.get(IdempotencyKey::NAME) else { return Ok(IdempotencyKey(None)) };
-        let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
+        let fits = |key: &&str| !key.is_empty() && key.len() <= KEY_BYTES_MAX && !key.contains('\t');
+        let key = key.to_str().ok().filter(fits);
         let refusal = || {
             ApiError::invalid(format!(
                 "the header `{}` must have 1 to {KEY_BYTES_MAX} printable characters",
@@ -171,11 +195,11 @@ impl IdempotencyKey {
 /// A text that people wrote. A NUL cannot be stored by every database, and everything has a limit.
 pub(crate) fn text<'t>(what: &str, text: &'t str, bytes_max: usize) -> ApiResult<&'t str> {
     if text.contains('\0') {
-        return Err(ApiError::invalid(format!("{what} must not contain a NUL")));
+        return Err(ApiError::unfit(format!("{what} must not contain a NUL")));
     }
     if text.len() > bytes_max {
         let message = format!("{what} has {} bytes, the limit is {bytes_max}", text.len());
-        return Err(ApiError::invalid(message));
+        return Err(ApiError::unfit(message));
     }
     Ok(text)
 }

@@ -30,9 +30,14 @@ impl ApiError {
         (self.body.code, self.body.message)
     }
 
-    /// The request is wrong: whoever sent it must change it.
+    /// The request cannot be read as the document describes it: whoever sent it must change it.
     pub(crate) fn invalid(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "validation_error", message, "correct the request, then send it again")
+    }
+
+    /// The request can be read, and says what cannot be: a cursor that no page ended with, a time zone that there is not.
+    pub(crate) fn unfit(message: impl Into<String>) -> ApiError {
+        ApiError { status: StatusCode::UNPROCESSABLE_ENTITY, ..ApiError::invalid(message) }
     }
 
     /// There is no such thing.
@@ -138,9 +143,9 @@ fn classify(error: &EngineError) -> (StatusCode, &str) {
         | EngineError::Lost { .. }
         | EngineError::AlreadyRunning(_)
         | EngineError::TaskLost(_)
+        | EngineError::NothingToRetry { .. }
         | EngineError::Held { .. } => StatusCode::CONFLICT,
-        EngineError::Mistakes { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-        EngineError::Invalid(_) => StatusCode::BAD_REQUEST,
+        EngineError::Mistakes { .. } | EngineError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
         EngineError::Stopped => return (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         EngineError::Codec(_) | EngineError::NoRuntime => return (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         EngineError::Store(error) => return classify_store(error),
@@ -165,7 +170,7 @@ fn classify_store(error: &StoreError) -> (StatusCode, &'static str) {
         StoreError::DefinitionNeeded { .. } => (StatusCode::CONFLICT, "definition_needed"),
         StoreError::DefinitionCurrent { .. } => (StatusCode::CONFLICT, "definition_current"),
         StoreError::Limit(_) => (StatusCode::PAYLOAD_TOO_LARGE, "limit_exceeded"),
-        StoreError::Settings(_) | StoreError::Unsupported => (StatusCode::BAD_REQUEST, "validation_error"),
+        StoreError::Settings(_) | StoreError::Unsupported => (StatusCode::UNPROCESSABLE_ENTITY, "validation_error"),
         StoreError::Corrupt { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "corrupt"),
         StoreError::NewerDatabase { .. } | StoreError::UnsafeSqlite { .. } => {
             (StatusCode::INTERNAL_SERVER_ERROR, "internal")

@@ -63,6 +63,11 @@ impl Hooks {
 #[utoipa::path(
     post,
     path = "/hooks/{hook}",
+    params(
+        ("webhook-id" = String, Header, description = "Names the message: delivered twice it is applied once."),
+        ("webhook-timestamp" = String, Header, description = "When it was sent, in seconds since 1970: five minutes off at most."),
+        ("webhook-signature" = String, Header, description = "`v1,` and the HMAC-SHA256 of id, timestamp and body in Base64; several with blanks between.")
+    ),
     request_body = serde_json::Value,
     responses((status = 200, body = HookReceived))
 )]
@@ -128,7 +133,7 @@ async fn act(engine: &Engine, hook: &Hook, message: &str, body: &RawValue) -> Ap
             (run, new, "delivered")
         }
         HookAction::Signal { signal } => {
-            let run = named.ok_or_else(|| ApiError::invalid("the webhook does not say which run it is for"))?;
+            let run = named.ok_or_else(|| ApiError::unfit("the webhook does not say which run it is for"))?;
             let run = engine.run(&run)?;
             let outcome = match run.signal(signal, body, message).await? {
                 outlast::Delivered::Duplicate => "duplicate",
@@ -138,7 +143,7 @@ async fn act(engine: &Engine, hook: &Hook, message: &str, body: &RawValue) -> Ap
             (run, false, outcome)
         }
     };
-    let status = if hook.wait { Some(driven(&run).await?) } else { None };
+    let status = if hook.wait { Some(driven(&run, DRIVE_TIME_MAX).await?) } else { None };
     Ok(HookReceived { run: run.id().to_string(), new, outcome: outcome.to_owned(), status })
 }
 
@@ -149,18 +154,39 @@ fn run_of(body: &serde_json::Value, place: &str) -> ApiResult<String> {
     match found {
         Some(serde_json::Value::String(run)) => Ok(run),
         Some(serde_json::Value::Number(run)) => Ok(run.to_string()),
-        _ => Err(ApiError::invalid(format!("the body has no text at {place:?}, which says which run it is for"))),
+        _ => Err(ApiError::unfit(format!("the body has no text at {place:?}, which says which run it is for"))),
     }
 }
 
 /// Where the run stands when it has come to its next pause or its end.
-async fn driven(run: &RunHandle) -> Result<String, EngineError> {
+async fn driven(run: &RunHandle, time_max: Duration) -> Result<String, EngineError> {
     let mut attached = run.attach().until_it_waits();
     let coming = async {
         while attached.next().await?.is_some() {}
         Ok::<(), EngineError>(())
     };
     // If it takes longer, what is told is where it stands by then.
-    tokio::time::timeout(DRIVE_TIME_MAX, coming).await.unwrap_or(Ok(()))?;
+    tokio::time::timeout(time_max, coming).await.unwrap_or(Ok(()))?;
     Ok(run.status().await?.name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast::{Ctx, Outlast};
+
+    use super::*;
+
+    async fn works(ctx: Ctx, ends: bool) -> outlast::Result<u32> {
+        ctx.step("work", async |_| if ends { Ok(1) } else { std::future::pending().await }).await
+    }
+
+    #[tokio::test]
+    async fn a_reply_comes_when_its_time_is_up_and_tells_where_the_run_stands() {
+        let engine = Outlast::memory().workflow("works", works).start().await.unwrap();
+        let short = engine.start("works", &true).id("short").await.unwrap();
+        assert_eq!(driven(&short, Duration::from_secs(60)).await.unwrap(), "completed");
+        let long = engine.start("works", &false).id("long").await.unwrap();
+        assert_eq!(driven(&long, Duration::from_millis(300)).await.unwrap(), "running");
+        engine.shutdown().await;
+    }
 }

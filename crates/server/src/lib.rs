@@ -25,11 +25,13 @@ mod auth;
 mod body;
 mod bulk;
 mod config;
+mod document;
 pub mod dto;
 mod error;
 mod hooks;
 mod instant;
 mod page;
+mod replies;
 mod server;
 mod table;
 
@@ -51,7 +53,9 @@ struct Guide;
 /// The OpenAPI document, as it is committed in `openapi.json`.
 pub fn openapi() -> String {
     let (_, document) = api::table().build(api::Document::openapi(), None);
-    let mut text = document.to_pretty_json().unwrap_or_default();
+    let mut document = serde_json::to_value(&document).unwrap_or_default();
+    document::tighten(&mut document);
+    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
 }

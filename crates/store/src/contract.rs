@@ -55,6 +55,7 @@ mod named;
 mod outlook;
 mod queries;
 mod receipts;
+mod replies;
 mod resumes;
 mod retention;
 mod scene;
@@ -270,6 +271,7 @@ pub fn cases() -> Vec<Case> {
         timers::cases(),
         tasks::cases(),
         receipts::cases(),
+        replies::cases(),
         turns::cases(),
         dead::cases(),
         definitions::cases(),

@@ -29,6 +29,7 @@ mod transact;
 use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
     LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
@@ -165,6 +166,12 @@ pub trait Store: Send + Sync + 'static {
     /// namespace that they hold.
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>>;
 
+    // Replies.
+
+    /// What was replied to whoever asked for something under this key. If nothing was and there is a reply, keeps it, for a day at
+    /// least. Of two who keep one at once the first does, and the other is told that one.
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>>;
+
     // Definitions.
 
     /// Keeps versions of workflows that are text, in one transaction, and makes each the current one of its workflow; of two of one
@@ -268,8 +275,8 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes a terminal run, and if it has no parent its whole terminal tree. Its id answers `Deleted`, with the reason,
     /// for seven days. The rows go with [`Store::retain`].
     fn delete(&self, run: RunKey, reason: String) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Deletes terminal trees and dead tasks past their age, the rows and dead tasks of deleted runs, and workers that were silent
-    /// for a day, in bounded steps a crash cannot spoil.
+    /// Deletes terminal trees and dead tasks past their age, the rows and dead tasks of deleted runs, workers that were silent
+    /// for a day and replies that are as old, in bounded steps a crash cannot spoil.
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>>;
 
     /// Answers a question in SQL, for operators; a store without SQL answers none.

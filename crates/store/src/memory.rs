@@ -35,9 +35,9 @@ use crate::rows::{Fault, GateId, GateRow, HeldRow, Rows, RunRow, StartKey, Start
 use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor,
-    DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release, Resolution,
-    Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended,
-    TaskFilter, TaskHeartbeat, TaskPage, WorkerView,
+    DueSchedules, Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Pick, Release,
+    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail,
+    TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, WorkerView,
 };
 
 /// A store in memory: for tests, simulation and runs that need not outlast the process.
@@ -118,6 +118,8 @@ struct State {
     /// With the only namespace each works for.
     workers: BTreeMap<(WorkerId, Option<Namespace>), WorkerRow>,
     start_keys: BTreeMap<StartKey, StartKeyRow>,
+    /// With when each was given.
+    replies: BTreeMap<(Namespace, DeliveryId), (Timestamp, Bytes)>,
     definitions: Definitions,
 }
 
@@ -171,6 +173,7 @@ impl State {
             flows: BTreeMap::new(),
             workers: BTreeMap::new(),
             start_keys: BTreeMap::new(),
+            replies: BTreeMap::new(),
             definitions: Definitions::default(),
         }
     }
@@ -440,6 +443,10 @@ impl Store for MemoryStore {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         Box::pin(async move { Ok(self.state().list_workers(&namespace)) })
+    }
+
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        Box::pin(async move { answer(self.state().reply(reply)) })
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

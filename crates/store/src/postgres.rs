@@ -42,6 +42,7 @@ mod working_set;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use deadpool_postgres::Pool;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
@@ -60,10 +61,10 @@ use crate::logic::turns::Turns;
 use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
-    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Pick, Release,
-    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store, StoreError,
-    Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, Trouble,
-    WorkerView,
+    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Pick,
+    Release, Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store,
+    StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted,
+    Trouble, WorkerView,
 };
 use authors::Authors;
 pub use bare::BareCommits;
@@ -370,6 +371,10 @@ impl Store for PostgresStore {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         self.own(|core| async move { worker::list(&core, &namespace).await })
+    }
+
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.own(|core| async move { worker::reply(&core, &reply).await })
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

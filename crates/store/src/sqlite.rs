@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
     LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
@@ -51,9 +52,10 @@ use crate::rows::{Fault, Rows};
 use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, Clock, CommitError, Committed, Created,
     Defined, Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, DeliveredAndClaimed, Depths,
-    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release,
-    Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store, StoreError,
-    Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
+    DueCursor, DueSchedules, Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page,
+    Release, Resolution, Resume, Retained, Retention, RunView, Schedule, Sighting, SqlAnswer, SqlQuestion, Store,
+    StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted,
+    WorkerView,
 };
 
 /// How to open a file.
@@ -440,6 +442,10 @@ impl Store for SqliteStore {
         Box::pin(self.read(move |query| query.workers(&namespace)))
     }
 
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        Box::pin(self.write(move |rows| workers::reply(rows, &reply)))
+    }
+
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {
         Box::pin(self.batch(Lasting::Forever, definitions, definitions::define))
     }
@@ -505,8 +511,7 @@ impl Store for SqliteStore {
     fn remove_schedule(&self, namespace: Namespace, id: ScheduleId) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(self.write(move |rows| {
             let ns = rows.names.number(rows.connection, &namespace).map_err(Fault::from)?.unwrap_or(0);
-            let sql = "DELETE FROM schedule WHERE ns = ?1 AND id = ?2";
-            Ok(rows.execute(sql, params![ns, id.as_str()])? > 0)
+            Ok(rows.execute("DELETE FROM schedule WHERE ns = ?1 AND id = ?2", params![ns, id.as_str()])? > 0)
         }))
     }
 
@@ -530,8 +535,7 @@ impl Store for SqliteStore {
 
     fn put_namespace(&self, namespace: Namespace) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(self.write(move |rows| {
-            let sql = "INSERT OR IGNORE INTO namespace (name) VALUES (?1)";
-            Ok(rows.execute(sql, [namespace.as_str()])? > 0)
+            Ok(rows.execute("INSERT OR IGNORE INTO namespace (name) VALUES (?1)", [namespace.as_str()])? > 0)
         }))
     }
 

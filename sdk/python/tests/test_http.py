@@ -40,7 +40,7 @@ class Calls(unittest.TestCase):
             self.assertEqual(len({call.headers["Idempotency-Key"] for call in fake.calls}), 2)
 
     def test_trouble_that_may_pass_is_tried_again_and_a_refusal_is_not(self) -> None:
-        for status, tries in [(500, 3), (503, 3), (507, 3), (429, 3), (400, 1), (404, 1), (409, 1)]:
+        for status, tries in [(500, 3), (503, 3), (507, 3), (429, 3), (400, 1), (404, 1), (409, 1), (422, 1)]:
             with self.subTest(status=status), Fake(failing(2, refusal(status, "code"), STARTED)) as fake:
                 if tries == 1:
                     with self.assertRaises(OutlastError) as raised:

@@ -22,7 +22,7 @@ test("a call that was heard and not answered is repeated under the same key", ()
     assert.notEqual(fake.calls[2].headers["idempotency-key"], keys[0]);
   }));
 
-for (const [status, tries] of [[500, 3], [503, 3], [507, 3], [429, 3], [400, 1], [404, 1], [409, 1]]) {
+for (const [status, tries] of [[500, 3], [503, 3], [507, 3], [429, 3], [400, 1], [404, 1], [409, 1], [422, 1]]) {
   test(`status ${status} is tried ${tries === 1 ? "once" : "again"}`, () =>
     withFake(failing(2, refusal(status, "code"), STARTED), async (fake) => {
       const started = fake.client().start("order");

@@ -74,6 +74,14 @@ pub enum EngineError {
     /// said about it before.
     #[error("this attempt at the task {0} is over, and nothing was changed; ask for other work")]
     TaskLost(TaskId),
+    /// A run is not tried again: it has not failed, or nothing that it did has.
+    #[error("{run} is not tried again: {why}")]
+    NothingToRetry {
+        /// Which run.
+        run: RunKey,
+        /// Why, and what to do instead.
+        why: &'static str,
+    },
     /// There is no schedule of that name.
     #[error("there is no schedule {0:?} in this namespace; check the id, or put it first")]
     UnknownSchedule(String),
@@ -121,6 +129,7 @@ impl EngineError {
             EngineError::Held { .. } => "run_held",
             EngineError::AlreadyRunning(_) => "already_running",
             EngineError::TaskLost(_) => code::TASK_LOST,
+            EngineError::NothingToRetry { .. } => "nothing_to_retry",
             EngineError::NotFound { .. }
             | EngineError::UnknownSchedule(_)
             | EngineError::Store(StoreError::NotFound(_) | StoreError::UnknownTask(_)) => "not_found",

@@ -1,7 +1,9 @@
 //! Forking: a new run that begins in the middle of another one's history.
 
 mod plan;
+mod retry;
 
+use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::pin::Pin;
 
@@ -23,6 +25,8 @@ use crate::driver::Command;
 pub struct Fork<'h> {
     handle: &'h RunHandle,
     at: u64,
+    /// What is open at the cut and is asked for as if it had never been: with all its attempts, and a deadline counted anew.
+    anew: BTreeSet<Key>,
     id: Option<String>,
     input: Option<Result<Bytes, EngineError>>,
 }
@@ -81,7 +85,7 @@ impl RunHandle {
     /// # }
     /// ```
     pub fn fork(&self, at: u64) -> Fork<'_> {
-        Fork { handle: self, at, id: None, input: None }
+        Fork { handle: self, at, anew: BTreeSet::new(), id: None, input: None }
     }
 }
 
@@ -117,6 +121,7 @@ impl Fork<'_> {
             from: &view.run,
             generation: view.generation,
             at: self.at,
+            anew: &self.anew,
             records: &loaded.events,
             awaiting: &self.handle.awaiting().await?,
             to: &run,

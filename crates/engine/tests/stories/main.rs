@@ -35,6 +35,7 @@ mod reliability;
 mod replay;
 mod requests;
 mod resume;
+mod retry;
 mod schedules;
 mod script;
 mod simulation;

@@ -1,5 +1,6 @@
 //! One action for many runs. Whoever asks may leave: it goes on here, and can be asked for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -7,12 +8,11 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::FutureExt;
-use outlast::{Engine, Status};
+use outlast::{Engine, RunView, Status, Timestamp};
 use sha2::{Digest, Sha256};
 
-use super::control::{forked, fresh_id};
+use super::control::fresh_id;
 use super::convert;
-use super::failure::before_failure;
 use crate::app::App;
 use crate::audit::Made;
 use crate::auth::{Caller, hex};
@@ -20,6 +20,7 @@ use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, text};
 use crate::bulk::Progress;
 use crate::dto::{BulkRequest, BulkView};
 use crate::error::{ApiError, ApiResult};
+use crate::replies;
 
 /// The most runs one of them is about.
 const RUNS_MAX: usize = 100_000;
@@ -74,13 +75,19 @@ impl Action {
             Action::Pause => drop(run.pause(reason).by(by).id(id).await?),
             Action::Resume => drop(run.resume().by(by).id(id).await?),
             Action::Unpark => drop(run.unpark().await?),
-            Action::Retry => drop(run.fork(before_failure(&run).await?).id(&forked(run.id().as_str(), id)).await?),
+            // Named for what is tried again, whoever asks: what was tried again before is not once more.
+            Action::Retry => drop(run.retry().await?),
             Action::Cancel => drop(run.cancel(reason).by(by).id(id).await?),
             Action::Terminate => run.terminate(reason).by(by).await?,
             Action::Delete => run.delete(reason).await?,
         }
         Ok(())
     }
+}
+
+/// What can be done to many.
+pub(super) fn actions() -> Vec<&'static str> {
+    Action::ALL.map(|(name, _)| name).to_vec()
 }
 
 /// Does one thing to every run that fits, or only counts them. It goes on when the connection ends; asked again under the same
@@ -99,14 +106,19 @@ pub(super) async fn begin(
 ) -> ApiResult<(StatusCode, Option<Extension<Made>>, Answer<BulkView>)> {
     let action = Action::of(&request.action)?;
     let reason = text("`reason`", &request.reason, TEXT_BYTES_MAX)?.to_owned();
-    let runs = find(&caller.engine, action, &request).await?;
+    let mut runs = find(&caller.engine, action, &request, None).await?;
     if request.dry_run {
         return Ok((StatusCode::OK, None, Answer(Progress::counted(runs.len()))));
     }
-    let id = match key {
+    let id = match &key {
         Some(key) => hex(&Sha256::digest(key.as_bytes()))[..32].to_owned(),
         None => fresh_id()?,
     };
+    if key.is_some()
+        && let Some(asked_at) = asked_first(&caller.engine, &id, &request).await?
+    {
+        runs = find(&caller.engine, action, &request, Some(asked_at)).await?;
+    }
     let about = Arc::new((caller.engine.clone(), reason, caller.name.clone(), format!("bulk-{id}")));
     let begun = app.bulk().begin(caller.engine.namespace(), &id, runs, move |run| {
         let about = Arc::clone(&about);
@@ -126,15 +138,31 @@ pub(super) async fn get(State(app): State<App>, caller: Caller, Path(id): Path<S
     found.map(Answer).ok_or_else(|| ApiError::not_found("there is no such bulk action on this server"))
 }
 
+/// When the same was asked for under this key for the first time; none if that is now. Runs that came later were not meant.
+async fn asked_first(engine: &Engine, id: &str, request: &BulkRequest) -> ApiResult<Option<Timestamp>> {
+    let text = serde_json::to_vec(request).map_err(|_| ApiError::internal())?;
+    let (asked, now) = (replies::hash(&[&text]), engine.now().as_millis());
+    let new = serde_json::to_vec(&(&asked, now)).map_err(|_| ApiError::internal())?;
+    let Some(kept) = engine.reply(&format!("bulk-{id}"), Some(new.into())).await? else { return Ok(None) };
+    let (before, at): (String, i64) = serde_json::from_slice(&kept).map_err(|_| ApiError::internal())?;
+    if before == asked { Ok(Some(Timestamp::from_millis(at))) } else { Err(replies::reused()) }
+}
+
 /// The runs that fit, by their ids.
-async fn find(engine: &Engine, action: Action, request: &BulkRequest) -> ApiResult<Vec<String>> {
+async fn find(
+    engine: &Engine,
+    action: Action,
+    request: &BulkRequest,
+    asked_at: Option<Timestamp>,
+) -> ApiResult<Vec<String>> {
     let BulkRequest { status, workflow, version, prefix, created_until, all, .. } = request;
     let says_which = !status.is_empty() || [workflow, version, prefix, created_until].iter().any(|part| part.is_some());
     if !says_which && !all {
-        return Err(ApiError::invalid("say which runs are meant, or `all`"));
+        return Err(ApiError::unfit("say which runs are meant, or `all`"));
     }
     let status = status.iter().map(|status| convert::status_of(status)).collect::<ApiResult<Vec<_>>>()?;
     let until = created_until.as_deref().map(|at| convert::instant_of("`created_until`", at)).transpose()?;
+    let until = until.into_iter().chain(asked_at).min();
     let (mut runs, mut after) = (Vec::new(), None);
     loop {
         let mut list = engine.list().page_size(1_000).after(after);
@@ -155,16 +183,26 @@ async fn find(engine: &Engine, action: Action, request: &BulkRequest) -> ApiResu
         }
         let page = list.await?;
         let fit = page.runs.iter().filter(|run| action.makes_sense(run.status));
-        runs.extend(fit.map(|run| run.run.id.to_string()));
+        let parent = |run: &RunView| run.parent.as_ref().map(|parent| parent.run.to_string());
+        runs.extend(fit.map(|run| (run.run.id.to_string(), parent(run))));
         after = page.next;
         if runs.len() > RUNS_MAX {
             let message = format!("more than {RUNS_MAX} runs fit");
-            return Err(ApiError::invalid(format!(
+            return Err(ApiError::unfit(format!(
                 "{message}; say more exactly which are meant, and ask again for the rest"
             )));
         }
         if after.is_none() {
-            return Ok(runs);
+            return Ok(without_covered(action, runs));
         }
     }
+}
+
+/// Which runs are told. The retry of a run starts its children anew: one that failed with it would be tried again beside that, for
+/// nobody.
+fn without_covered(action: Action, runs: Vec<(String, Option<String>)>) -> Vec<String> {
+    let fit: BTreeSet<String> = runs.iter().map(|(run, _)| run.clone()).collect();
+    let is_covered =
+        |parent: &Option<String>| action == Action::Retry && parent.as_ref().is_some_and(|p| fit.contains(p));
+    runs.into_iter().filter(|(_, parent)| !is_covered(parent)).map(|(run, _)| run).collect()
 }

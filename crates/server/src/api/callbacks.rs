@@ -67,7 +67,7 @@ fn unknown() -> ApiError {
 fn told(error: EngineError) -> ApiError {
     let error = ApiError::from(error);
     match error.status().as_u16() {
-        400 | 404 | 410 => unknown(),
+        404 | 410 | 422 => unknown(),
         _ => error,
     }
 }

@@ -3,11 +3,10 @@
 use axum::Extension;
 use axum::Json as Answer;
 use axum::http::StatusCode;
-use outlast::{Fork, Intervene, RunHandle};
+use outlast::{Fork, Forked as NewRun, Intervene, RunHandle};
 use sha2::{Digest, Sha256};
 
 use super::convert;
-use super::failure::before_failure;
 use crate::audit::Made;
 use crate::auth::{Caller, hex};
 use crate::body::{IdempotencyKey, Json, Path, TEXT_BYTES_MAX, compact, text};
@@ -133,7 +132,7 @@ pub(super) async fn unpark(
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/fork",
-    request_body = ForkRun,
+    request_body = Option<ForkRun>,
     responses((status = 201, body = Forked), (status = 200, description = "It was there.", body = Forked))
 )]
 pub(super) async fn fork(
@@ -142,16 +141,7 @@ pub(super) async fn fork(
     IdempotencyKey(key): IdempotencyKey,
     Json(request): Json<ForkRun>,
 ) -> ApiResult<(StatusCode, Extension<Made>, Answer<Forked>)> {
-    let handle = caller.engine.run(&run)?;
-    let mut fork = cut(&handle, &request).await?;
-    let named = key.map(|key| forked(&run, &key));
-    if let Some(id) = request.id.or(named) {
-        fork = fork.id(&id);
-    }
-    if let Some(input) = &request.input {
-        fork = fork.input(&compact(input));
-    }
-    let forked = fork.await?;
+    let forked = make_fork(caller.engine.run(&run)?, key, &request).await?;
     let reissued = forked.reissued.iter().map(|operation| dto::ReissuedOperation {
         key: operation.key.to_string(),
         kind: operation.kind.to_string(),
@@ -164,8 +154,34 @@ pub(super) async fn fork(
     Ok((status, Extension(Made(answer.run.clone())), Answer(answer)))
 }
 
+async fn make_fork(run: RunHandle, key: Option<String>, request: &ForkRun) -> ApiResult<NewRun> {
+    // A retry that nobody names is named for what is tried again: whatever key it has, it is there once.
+    if request.failed && request.id.is_none() && request.input.is_none() {
+        only_failed(request)?;
+        return Ok(run.retry().await?);
+    }
+    let mut fork = cut(&run, request).await?;
+    let named = match key {
+        Some(key) => forked(run.id().as_str(), &key),
+        None => format!("fork-{}", fresh_id()?),
+    };
+    fork = fork.id(request.id.as_ref().unwrap_or(&named));
+    if let Some(input) = &request.input {
+        fork = fork.input(&compact(input));
+    }
+    Ok(fork.await?)
+}
+
+fn only_failed(request: &ForkRun) -> ApiResult<()> {
+    if request.at.is_none() && request.node.is_none() { Ok(()) } else { Err(where_to_cut()) }
+}
+
+fn where_to_cut() -> ApiError {
+    ApiError::unfit("say where to cut, with one of `at`, `node` and `failed`")
+}
+
 /// What the fork of a run is called that was asked for under a key. The same key means the same fork.
-pub(super) fn forked(run: &str, key: &str) -> String {
+fn forked(run: &str, key: &str) -> String {
     format!("fork-{}", &hex(&Sha256::digest(format!("{run}\n{key}")))[..32])
 }
 
@@ -173,8 +189,8 @@ async fn cut<'h>(handle: &'h RunHandle, request: &ForkRun) -> ApiResult<Fork<'h>
     match (request.at, &request.node, request.failed) {
         (Some(at), None, false) => Ok(handle.fork(at)),
         (None, Some(node), false) => Ok(handle.fork_at_node(node).await?),
-        (None, None, true) => Ok(handle.fork(before_failure(handle).await?)),
-        _ => Err(ApiError::invalid("say where to cut, with one of `at`, `node` and `failed`")),
+        (None, None, true) => Ok(handle.fork_before_failure().await?),
+        _ => Err(where_to_cut()),
     }
 }
 

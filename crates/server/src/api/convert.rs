@@ -22,9 +22,7 @@ pub(super) fn maybe_at(instant: Option<Timestamp>) -> Option<String> {
 /// An instant that a client wrote.
 pub(super) fn instant_of(what: &str, text: &str) -> ApiResult<Timestamp> {
     instant::parse(text).ok_or_else(|| {
-        ApiError::invalid(format!(
-            "{what} must be an instant of RFC 3339, such as 2026-11-17T21:00:00Z, and is {text:?}"
-        ))
+        ApiError::unfit(format!("{what} must be an instant of RFC 3339, such as 2026-11-17T21:00:00Z, and is {text:?}"))
     })
 }
 
@@ -41,14 +39,14 @@ pub(super) fn cursor(next: Option<Cursor>) -> Option<String> {
 /// Where a page begins, as a client gave it back.
 pub(super) fn cursor_of(text: Option<&str>) -> ApiResult<Option<Cursor>> {
     let parsed = text.map(|text| text.parse().map(Cursor)).transpose();
-    parsed.map_err(|_| ApiError::invalid("the cursor is none that a page ended with"))
+    parsed.map_err(|_| ApiError::unfit("the cursor is none that a page ended with"))
 }
 
 pub(super) fn status_of(text: &str) -> ApiResult<Status> {
     let found = Status::ALL.into_iter().find(|status| status.name() == text);
     found.ok_or_else(|| {
         let known = Status::ALL.map(Status::name).join(", ");
-        ApiError::invalid(format!("there is no status {text:?}; there are {known}"))
+        ApiError::unfit(format!("there is no status {text:?}; there are {known}"))
     })
 }
 
@@ -118,7 +116,7 @@ pub(super) fn failure(failure: &Failure) -> dto::FailureView {
 pub(super) fn failure_of(view: dto::FailureView) -> ApiResult<Failure> {
     let code = crate::body::text("the code of an error", &view.code, 255)?;
     if code.is_empty() {
-        return Err(ApiError::invalid("an error needs a code"));
+        return Err(ApiError::unfit("an error needs a code"));
     }
     let failure = Failure::new(code, view.message);
     let failure = if view.permanent { failure.permanent() } else { failure };
@@ -184,8 +182,11 @@ const MILLIS_MAX: u64 = 1_000 * 366 * 24 * 60 * 60 * 1_000;
 
 /// A time a client gave in milliseconds.
 pub(super) fn duration(what: &str, millis: u64) -> ApiResult<Duration> {
-    if millis > MILLIS_MAX {
+    if i64::try_from(millis).is_err() {
         return Err(ApiError::invalid(format!("{what} is {millis}, the limit is {MILLIS_MAX}")));
+    }
+    if millis > MILLIS_MAX {
+        return Err(ApiError::unfit(format!("{what} is {millis}, the limit is {MILLIS_MAX}")));
     }
     Ok(Duration::from_millis(millis))
 }

@@ -75,7 +75,10 @@ pub(super) struct After {
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/stream",
-    params(After),
+    params(
+        After,
+        ("Last-Event-ID" = Option<String>, Header, description = "Behind the event with this id, which was seen last.")
+    ),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
         (status = 204, description = "The run has ended, and everything was told.")
@@ -104,7 +107,7 @@ pub(super) async fn stream(
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
         if (generation, index) >= (view.generation.0, view.next.0) {
-            return Err(ApiError::invalid(format!("the run has no event {index} of generation {generation} yet")));
+            return Err(ApiError::unfit(format!("the run has no event {index} of generation {generation} yet")));
         }
         attached = attached.after(generation, index);
     }
@@ -136,7 +139,7 @@ fn position(text: &str) -> Option<(u64, u64)> {
 }
 
 fn no_event_id(text: &str) -> ApiError {
-    ApiError::invalid(format!("{text:?} is not the id of an event; send the last one you saw"))
+    ApiError::unfit(format!("{text:?} is not the id of an event; send the last one you saw"))
 }
 
 struct Watching {

@@ -98,7 +98,7 @@ impl Which {
         }
         if let Some(attribute) = &self.attribute {
             let parts = text("an attribute", attribute, TEXT_BYTES_MAX)?.split_once('=');
-            let (name, value) = parts.ok_or_else(|| ApiError::invalid("an attribute is looked for as `name=value`"))?;
+            let (name, value) = parts.ok_or_else(|| ApiError::unfit("an attribute is looked for as `name=value`"))?;
             list = list.attribute(name, value);
         }
         Ok(list.after(convert::cursor_of(self.cursor.as_deref())?))
@@ -253,7 +253,8 @@ pub(super) async fn explain(
     Path(run): Path<String>,
     Query(at_most): Query<AtMost>,
 ) -> ApiResult<Answer<Explained>> {
-    Ok(Answer(explain::explained(caller.engine.run(&run)?.explain().await?, at_most.limit)))
+    let limit = at_most.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(Answer(explain::explained(caller.engine.run(&run)?.explain().await?, limit)))
 }
 
 /// How many.
@@ -262,7 +263,8 @@ pub(super) async fn explain(
 #[into_params(parameter_in = Query)]
 pub(super) struct AtMost {
     /// Tells of so many operations at most, the oldest; of all otherwise.
-    limit: Option<usize>,
+    #[serde(default, deserialize_with = "whole")]
+    limit: Option<u64>,
 }
 
 /// What a run does right now, as far as this process knows.

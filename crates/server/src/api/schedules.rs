@@ -23,6 +23,11 @@ const OVERLAPS: [(&str, Overlap); 6] = [
     ("terminate_previous", Overlap::TerminatePrevious),
 ];
 
+/// What can become of a firing while the run before it has not ended.
+pub(super) fn overlaps() -> Vec<&'static str> {
+    OVERLAPS.map(|(name, _)| name).to_vec()
+}
+
 /// The schedules of the namespace, by id.
 #[utoipa::path(get, path = "/api/v1/schedules", responses((status = 200, body = ScheduleList)))]
 pub(super) async fn list(caller: Caller) -> ApiResult<Answer<ScheduleList>> {

@@ -41,7 +41,7 @@ pub(super) async fn ask(
     caller.is_of_the_house(&app, "a question in SQL sees every namespace, and only an admin of")?;
     let limit = request.limit.unwrap_or(ROWS_MAX);
     if limit == 0 || limit > ROWS_MAX {
-        return Err(ApiError::invalid(format!("`limit` must be from 1 to {ROWS_MAX}")));
+        return Err(ApiError::unfit(format!("`limit` must be from 1 to {ROWS_MAX}")));
     }
     let question = SqlQuestion {
         text: text("the question", &request.query, QUERY_BYTES_MAX)?.to_owned(),

@@ -42,7 +42,7 @@ pub(super) async fn list(caller: Caller, Query(which): Query<Which>) -> ApiResul
     let mut tasks = caller.engine.tasks().page_size(page_size(which.limit)?);
     for state in which.state.iter().flat_map(|all| all.split(',')) {
         let found = TaskState::ALL.into_iter().find(|known| known.name() == state);
-        tasks = tasks.state(found.ok_or_else(|| ApiError::invalid(format!("no task is {state:?}")))?);
+        tasks = tasks.state(found.ok_or_else(|| ApiError::unfit(format!("no task is {state:?}")))?);
     }
     if let Some(queue) = &which.queue {
         tasks = tasks.queue(queue);
@@ -54,7 +54,7 @@ pub(super) async fn list(caller: Caller, Query(which): Query<Which>) -> ApiResul
         tasks = tasks.run(run);
     }
     let after = which.cursor.map(TaskId::new).transpose();
-    let after = after.map_err(|_| ApiError::invalid("the cursor is none that a page ended with"))?;
+    let after = after.map_err(|_| ApiError::unfit("the cursor is none that a page ended with"))?;
     let page = tasks.after(after).await?;
     let next = page.next.as_ref().map(ToString::to_string);
     Ok(Answer(TaskList { tasks: page.tasks.iter().map(convert::task).collect(), next }))
@@ -97,7 +97,7 @@ pub(super) async fn enqueue(
 
 fn retry_of(policy: &RetryPolicy) -> ApiResult<Retry> {
     if policy.attempts == 0 {
-        return Err(ApiError::invalid("`attempts` must be at least 1"));
+        return Err(ApiError::unfit("`attempts` must be at least 1"));
     }
     let mut retry = Retry::attempts(policy.attempts);
     if let Some(initial) = policy.initial_ms {

@@ -65,7 +65,7 @@ pub(super) async fn claim(
 
 fn wanted(request: ClaimTasks) -> ApiResult<ClaimRequest> {
     if request.queues.len() > MANY || request.names.len() > MANY {
-        return Err(ApiError::invalid(format!("a claim has {MANY} queues and {MANY} names at most")));
+        return Err(ApiError::unfit(format!("a claim has {MANY} queues and {MANY} names at most")));
     }
     // Numbers that every database can keep, and every client can write.
     let numbers = [Some(request.id), request.lease_ms, request.wait_ms];
@@ -115,7 +115,7 @@ fn offer(offer: outlast::TaskOffer) -> TaskOffer {
 #[utoipa::path(post, path = "/api/v1/work/heartbeat", request_body = HeartbeatTask, responses((status = 200, body = TaskBeat)))]
 pub(super) async fn heartbeat(caller: Caller, Json(request): Json<HeartbeatTask>) -> ApiResult<Answer<TaskBeat>> {
     let progress = request.progress.as_deref().map(|progress| serde_json::from_str(progress.get())).transpose();
-    let progress: Option<serde_json::Value> = progress.map_err(|error| ApiError::invalid(error.to_string()))?;
+    let progress: Option<serde_json::Value> = progress.map_err(|error| ApiError::unfit(error.to_string()))?;
     let beat = caller.engine.heartbeat_task(&request.token, progress.as_ref()).await?;
     let now = convert::at(caller.engine.now());
     Ok(Answer(TaskBeat { until: convert::at(beat.until), now, cancelled: beat.cancelled }))

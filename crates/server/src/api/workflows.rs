@@ -16,14 +16,14 @@ const FILE_BYTES_MAX: usize = 255;
 pub(super) async fn put(caller: Caller, Json(request): Json<PutWorkflow>) -> ApiResult<Answer<WorkflowPut>> {
     let file = text("the file's name", &request.file, FILE_BYTES_MAX)?;
     if file.is_empty() || file.contains(['/', '\\']) || file.chars().any(char::is_control) {
-        return Err(ApiError::invalid("the file's name must be a name: not empty, without a folder"));
+        return Err(ApiError::unfit("the file's name must be a name: not empty, without a folder"));
     }
     let is_flow = file.ends_with(".flow.yaml") || file.ends_with(".flow.yml");
     let workflows = match (is_flow, file.ends_with(".wf")) {
         (true, _) => caller.engine.define_flow(file, &request.text).await?,
         (false, true) => caller.engine.define_script(file, &request.text).await?,
         (false, false) => {
-            return Err(ApiError::invalid("the file's name must end with `.wf` (a script) or `.flow.yaml` (a flow)"));
+            return Err(ApiError::unfit("the file's name must end with `.wf` (a script) or `.flow.yaml` (a flow)"));
         }
     };
     Ok(Answer(WorkflowPut { workflows }))

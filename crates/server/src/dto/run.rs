@@ -28,6 +28,7 @@ pub struct StartRun {
     pub attributes: BTreeMap<String, String>,
     /// A larger one is driven sooner; 10 if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -32_768, maximum = 32_767)]
     pub priority: Option<i16>,
     /// Begins so much later.
     #[serde(default, skip_serializing_if = "Option::is_none")]

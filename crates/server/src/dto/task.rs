@@ -24,6 +24,7 @@ pub struct EnqueueTask {
     pub queue: Option<String>,
     /// Larger is claimed sooner; 0 otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -32_768, maximum = 32_767)]
     pub priority: Option<i16>,
     /// When to try again after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]

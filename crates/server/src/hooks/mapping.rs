@@ -20,8 +20,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
 
 /// What it makes of a body. It has no time, no chance and no I/O, and only so many instructions.
 pub(super) fn evaluate(text: &str, body: &Value) -> ApiResult<Value> {
-    let refused =
-        |why: String| ApiError::invalid(format!("the webhook's expression makes nothing of this body: {why}"));
+    let refused = |why: String| ApiError::unfit(format!("the webhook's expression makes nothing of this body: {why}"));
     let expression = Expression::compile(text, &[BODY]).map_err(|_| refused("it cannot be read".to_owned()))?;
     let body = Arc::new(body.clone());
     let scope = |name: &str| (name == BODY).then(|| Arc::clone(&body));

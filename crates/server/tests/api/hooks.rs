@@ -34,6 +34,22 @@ map = "({ id: body.data.id, sum: body.data.lines.map(line => line.price).reduce(
 wait = true
 
 [[hooks]]
+id = "pauses-pauses-pauses-pa"
+name = "pauses"
+secrets = ["env:NEW"]
+start = "twice"
+run = "/order"
+wait = true
+
+[[hooks]]
+id = "driven-driven-driven-dr"
+name = "driven"
+secrets = ["env:NEW"]
+signal = "paid"
+run = "/order"
+wait = true
+
+[[hooks]]
 id = "closed-closed-closed-cl"
 name = "closed"
 start = "echo"
@@ -50,6 +66,8 @@ async fn house() -> House {
     let house = House::with(Options { hooks, metrics: false, ..Options::default() }).await;
     house.script("echo.wf", "workflow echo(input) { return input }").await;
     house.script("waits.wf", "workflow waits(input) { return await Signal.next(\"paid\") }").await;
+    let twice = "workflow twice(input) { return [await Signal.next(\"paid\"), await Signal.next(\"paid\")] }";
+    house.script("twice.wf", twice).await;
     house
 }
 
@@ -83,6 +101,32 @@ async fn a_webhook_starts_a_run_and_replies_when_it_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_waits_replies_at_the_next_pause_and_at_the_end() {
+    let house = house().await;
+    let time = seconds();
+    let tell = async |hook: &str, message: String, body: &str| {
+        let signature = sign(NEW, &message, time, body.as_bytes());
+        send(&house, hook, &message, time, &signature, body).await.ok()
+    };
+    for number in 0..20 {
+        let body = format!(r#"{{"order":"p-{number}","number":{number}}}"#);
+        let started = tell("pauses-pauses-pauses-pa", format!("{number}-start"), &body).await;
+        assert_eq!((&started["new"], &started["status"]), (&json!(true), &json!("waiting")), "{started}");
+        // What was told it is behind it when the reply comes, however soon that is.
+        let first = tell("driven-driven-driven-dr", format!("{number}-first"), &body).await;
+        assert_eq!((&first["new"], &first["status"]), (&json!(false), &json!("waiting")), "{first}");
+        let events = house.get(&format!("/api/v1/runs/p-{number}/events")).await.ok()["events"].clone();
+        let told = events.as_array().unwrap().iter().filter(|event| event["kind"] == "SIGNAL_RESOLVED").count();
+        assert_eq!(told, 1, "{events}");
+        let second = tell("driven-driven-driven-dr", format!("{number}-second"), &body).await;
+        assert_eq!(second["status"], "completed", "{second}");
+        let again = tell("driven-driven-driven-dr", format!("{number}-second"), &body).await;
+        assert_eq!((&again["outcome"], &again["status"]), (&json!("duplicate"), &json!("completed")), "{again}");
+    }
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn expressions_say_which_run_and_what_it_is_given() {
     let house = house().await;
     let (time, hook) = (seconds(), "mapped-mapped-mapped-ma");
@@ -93,7 +137,7 @@ async fn expressions_say_which_run_and_what_it_is_given() {
     // A body that the expression makes nothing of is its sender's mistake.
     for body in ["{}", r#"{"data":{"id":8,"lines":7}}"#, "null"] {
         let answer = send(&house, hook, "m2", time, &sign(NEW, "m2", time, body.as_bytes()), body).await;
-        assert_eq!(answer.refused(400), "validation_error");
+        assert_eq!(answer.refused(422), "validation_error");
     }
     let env = |_: &str| Some(NEW.to_owned());
     let wrong = CONFIG.replace("`order-${body.data.id}`", "env.HOME");
@@ -145,7 +189,7 @@ async fn what_is_not_signed_by_somebody_who_may_is_refused() {
     }
     let naked = house.request(Method::POST, &format!("/hooks/{hook}")).body(body);
     assert_eq!(Answer::of(naked.send().await.unwrap()).await.refused(401), "bad_signature");
-    for (body, status) in [("not json", 400), (r#"{"order":[]}"#, 400), ("", 400), ("[]", 400)] {
+    for (body, status) in [("not json", 400), (r#"{"order":[]}"#, 422), ("", 400), ("[]", 422)] {
         let signature = sign(NEW, "m1", time, body.as_bytes());
         assert_eq!(send(&house, hook, "m1", time, &signature, body).await.status.as_u16(), status, "{body}");
     }

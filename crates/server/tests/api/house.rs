@@ -140,7 +140,7 @@ impl House {
 
     /// Asks until it is so.
     pub(crate) async fn until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..400 {
+        for _ in 0..2_400 {
             let answer = self.get(path).await.ok();
             if holds(&answer) {
                 return answer;
@@ -163,6 +163,11 @@ impl House {
     pub(crate) fn stop(&mut self) -> JoinHandle<()> {
         drop(self.stop.take());
         self.served.take().unwrap()
+    }
+
+    /// Ends the server and not its engine, which is another one's as well.
+    pub(crate) async fn leave_server(mut self) {
+        self.stop().await.unwrap();
     }
 
     pub(crate) async fn leave(mut self) {

@@ -86,8 +86,10 @@ async fn a_list_is_followed_by_its_filter_and_a_wrong_one_is_refused() {
     }
     let told = watcher.until(|told| told.get("order").is_some()).await;
     assert_eq!(told["order"], json!(["a-1"]));
-    for wrong in ["status=odd", "cursor=x", "limit=0", "nothing=1", "workflow="] {
-        house.get(&format!("/api/v1/changes/stream?{wrong}")).await.refused(400);
+    for (wrong, status) in
+        [("status=odd", 422), ("cursor=x", 422), ("limit=0", 400), ("nothing=1", 400), ("workflow=", 422)]
+    {
+        house.get(&format!("/api/v1/changes/stream?{wrong}")).await.refused(status);
     }
     assert_eq!(house.get("/api/v1/counts").await.ok()["counts"], json!({ "waiting": 2 }));
     house.leave().await;
@@ -170,6 +172,6 @@ async fn a_flow_stands_where_it_stood_after_any_event() {
     house.post("/api/v1/runs/a/signals/one", json!({ "payload": 1 })).await.ok();
     house.until("/api/v1/runs/a/position", |position| position["current_node"] == "two").await;
     assert_eq!(house.get("/api/v1/runs/a/position?at=0").await.ok()["current_node"], "one");
-    house.get("/api/v1/runs/a/trace").await.refused(400);
+    house.get("/api/v1/runs/a/trace").await.refused(422);
     house.leave().await;
 }

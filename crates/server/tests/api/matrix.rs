@@ -269,7 +269,7 @@ async fn the_token_of_an_attempt_is_worth_nothing_in_another_namespace() {
     ] {
         let path = format!("/api/v1/work/{path}");
         let answer = tenants.ask(&other, "POST", &path, &body).await;
-        assert_eq!(answer.refused(400), "validation_error", "{path}");
+        assert_eq!(answer.refused(422), "validation_error", "{path}");
     }
     let claim = json!({ "worker": "w", "id": 1, "names": ["pack"] });
     let others = tenants.ask(&other, "POST", "/api/v1/work/claim", &claim).await.ok();

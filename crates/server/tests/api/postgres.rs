@@ -43,9 +43,9 @@ async fn what_one_server_is_told_the_other_one_knows() {
         ("/api/v1/runs", json!({ "workflow": "waits", "id": "b", "attributes": { "x": "a\u{0}b" } })),
         ("/api/v1/runs", json!({ "workflow": "waits", "id": "a\u{0}b" })),
     ] {
-        assert_eq!(one.post(path, body).await.refused(400), "validation_error");
+        assert_eq!(one.post(path, body).await.refused(422), "validation_error");
     }
-    assert_eq!(one.delete("/api/v1/runs/a?reason=a%00b").await.refused(400), "validation_error");
+    assert_eq!(one.delete("/api/v1/runs/a?reason=a%00b").await.refused(422), "validation_error");
     one.start(json!({ "workflow": "waits", "id": "c", "input": "a\u{0}b" })).await;
     one.leave().await;
     two.leave().await;

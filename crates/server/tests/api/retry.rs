@@ -61,12 +61,14 @@ async fn a_run_that_failed_is_tried_again_from_what_failed_on() {
 async fn a_deadline_that_passed_is_set_anew() {
     let house = house().await;
     let text = "workflow late(input) {\n  const one = await Signal.next(\"one\")\n  \
-                return await Signal.next(\"two\", { timeout: \"3s\" })\n}";
+                return await Signal.next(\"two\", { timeout: input })\n}";
     house.script("late.wf", text).await;
-    house.start(json!({ "workflow": "late", "id": "a" })).await;
+    house.start(json!({ "workflow": "late", "id": "a", "input": "1s" })).await;
     tell(&house, "a", "one", "1").await;
     house.until_status("a", "failed").await;
-    house.post("/api/v1/runs/a/fork", json!({ "failed": true, "id": "b" })).await.ok();
+    // A deadline that was kept would have passed already, however much time there is now.
+    house.post("/api/v1/runs/a/fork", json!({ "failed": true, "id": "b", "input": "1h" })).await.ok();
+    house.until_status("b", "waiting").await;
     tell(&house, "b", "two", "in time").await;
     assert_eq!(house.result("b").await["output"], "in time");
     house.leave().await;
@@ -88,7 +90,7 @@ async fn what_has_not_failed_or_gave_up_by_itself_is_not_tried_again() {
         json!({}),
         json!({ "failed": false }),
     ] {
-        assert_eq!(house.post("/api/v1/runs/a/fork", wrong).await.refused(400), "validation_error");
+        assert_eq!(house.post("/api/v1/runs/a/fork", wrong).await.refused(422), "validation_error");
     }
     house.leave().await;
 }
@@ -107,7 +109,73 @@ async fn all_that_failed_are_counted_and_tried_again_once() {
     assert_eq!((&done["done"], &done["refused"]), (&json!(2), &json!(0)), "{done}");
     // Pressed twice, it was done once.
     bulk(&house, "k", json!({})).await;
+    assert_eq!(forks(&house).await.len(), 2);
+    house.leave().await;
+}
+
+/// The runs of `outer` that came of a retry.
+async fn forks(house: &House) -> Vec<String> {
     let all = house.get("/api/v1/runs?prefix=fork-&workflow=outer").await.ok();
-    assert_eq!(all["runs"].as_array().unwrap().len(), 2, "{all}");
+    all["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn retried(house: &House, key: &str, more: Value) -> Value {
+    let begun = bulk(house, key, more).await;
+    let path = format!("/api/v1/bulk/{}", begun["bulk"].as_str().unwrap());
+    house.until(&path, |view| view["state"] == "done").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_tried_again_and_succeeded_is_not_tried_again_under_another_key() {
+    let house = house().await;
+    failed(&house, "a").await;
+    retried(&house, "monday", json!({})).await;
+    let first = forks(&house).await;
+    tell(&house, &child(&house, &first[0]).await, "word", "good").await;
+    house.until_status(&first[0], "completed").await;
+    let done = retried(&house, "tuesday", json!({})).await;
+    assert_eq!((&done["done"], &done["refused"]), (&json!(1), &json!(0)), "{done}");
+    let one = house.post("/api/v1/runs/a/fork", json!({ "failed": true })).await.ok();
+    assert_eq!((&one["run"], &one["new"]), (&json!(first[0]), &json!(false)));
+    assert_eq!(forks(&house).await, first, "whoever asks, and under whatever key");
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_that_failed_is_what_is_tried_again() {
+    let house = house().await;
+    failed(&house, "a").await;
+    retried(&house, "monday", json!({})).await;
+    let first = forks(&house).await;
+    tell(&house, &child(&house, &first[0]).await, "word", "bad").await;
+    house.until_status(&first[0], "failed").await;
+    // Both of them have failed now, and one run comes of that.
+    assert_eq!(retried(&house, "tuesday", json!({})).await["done"], 2);
+    let second = forks(&house).await;
+    assert_eq!(second.len(), 2, "{second:?}");
+    let last = second.iter().find(|run| **run != first[0]).unwrap();
+    tell(&house, &child(&house, last).await, "word", "good").await;
+    assert_eq!(house.result(last).await["output"], json!(["told once", "good"]));
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_whose_parent_is_tried_again_is_not_tried_again_beside_it() {
+    let house = house().await;
+    house.script("inner.wf", "workflow inner(input) {\n  return await Task.run(\"never\", input)\n}").await;
+    house.start(json!({ "workflow": "outer", "id": "a" })).await;
+    tell(&house, "a", "first", "told once").await;
+    let inner = child(&house, "a").await;
+    house.until_status(&inner, "waiting").await;
+    let claim = json!({ "worker": "w", "id": 1, "names": ["never"], "wait_ms": 10_000 });
+    let token = house.post("/api/v1/work/claim", claim).await.ok()["tasks"][0]["token"].clone();
+    let error = json!({ "code": "x", "message": "x", "permanent": true });
+    house.post("/api/v1/work/fail", json!({ "token": token, "error": error })).await.ok();
+    house.until_status("a", "failed").await;
+    house.until_status(&inner, "failed").await;
+    let all = json!({ "action": "retry", "status": ["failed"], "dry_run": true });
+    assert_eq!(house.post("/api/v1/bulk", all).await.ok()["matched"], 1, "of the two that failed");
+    let child = json!({ "action": "retry", "workflow": "inner", "dry_run": true });
+    assert_eq!(house.post("/api/v1/bulk", child).await.ok()["matched"], 1, "it alone, if somebody means it alone");
     house.leave().await;
 }

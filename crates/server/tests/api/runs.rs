@@ -186,7 +186,7 @@ async fn a_fork_keeps_what_is_recorded_and_the_same_key_makes_it_once() {
     assert_eq!((again.status.as_u16(), again.body["run"].as_str()), (200, Some(&*run)));
     house.post(&format!("/api/v1/runs/{run}/signals/word"), json!({ "payload": "two" })).await.ok();
     assert_eq!(house.result(&run).await["output"], "two");
-    assert_eq!(house.post("/api/v1/runs/a/fork", json!({})).await.refused(400), "validation_error");
+    assert_eq!(house.post("/api/v1/runs/a/fork", json!({})).await.refused(422), "validation_error");
     house.leave().await;
 }
 

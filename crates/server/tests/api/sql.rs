@@ -43,7 +43,7 @@ async fn only_reads(house: &House, more: &[&str]) {
     house.result("kept").await;
     for write in WRITES.iter().chain(more) {
         let answer = house.post("/api/v1/sql", ask(write)).await;
-        assert_eq!(answer.refused(400), "validation_error", "{write}");
+        assert_eq!(answer.refused(422), "validation_error", "{write}");
         assert_eq!(house.result("kept").await["output"], json!({ "a": 1 }), "{write}");
     }
     let found = house.post("/api/v1/sql", ask("SELECT DISTINCT id, workflow FROM run WHERE id = 'kept';")).await.ok();
@@ -90,7 +90,7 @@ async fn a_question_takes_no_longer_and_is_given_no_more_than_it_may() {
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
     let since = Instant::now();
     let late = house.post("/api/v1/sql", ask(&format!("{endless} SELECT count(*) FROM n"))).await;
-    assert_eq!(late.refused(400), "validation_error");
+    assert_eq!(late.refused(422), "validation_error");
     assert!(late.body["message"].as_str().unwrap().contains("longer than 5s"), "{late:?}");
     assert!(since.elapsed().as_secs() < 15, "{:?}", since.elapsed());
     let many = house.post("/api/v1/sql", ask(&format!("{endless} SELECT i FROM n"))).await.ok();
@@ -101,9 +101,9 @@ async fn a_question_takes_no_longer_and_is_given_no_more_than_it_may() {
     let bytes = large.to_string().len();
     assert!(bytes > 500_000 && bytes < 1_200_000 && large["more"] == true, "{bytes}");
     let huge = house.post("/api/v1/sql", ask("SELECT zeroblob(1000000000)")).await;
-    assert_eq!(huge.refused(400), "validation_error");
+    assert_eq!(huge.refused(422), "validation_error");
     for wrong in [json!({ "query": "SELECT 1", "limit": 0 }), json!({ "query": "SELECT 1", "limit": 1001 }), ask("")] {
-        assert_eq!(house.post("/api/v1/sql", wrong.clone()).await.refused(400), "validation_error", "{wrong}");
+        assert_eq!(house.post("/api/v1/sql", wrong.clone()).await.refused(422), "validation_error", "{wrong}");
     }
     house.leave().await;
 }

@@ -40,7 +40,7 @@ async fn mistakes_in_a_text_are_told_with_their_lines_and_change_nothing() {
     assert!(wrong.body["message"].as_str().unwrap().contains("n.wf:3"), "{wrong:?}");
     assert_eq!(put("n.flow.yaml", "flow: [").await.refused(422), "validation_error");
     for file in ["n", "", "n.txt", "../n.wf", "a\u{0}.wf", "a\nb.wf", ".flow.yaml.exe"] {
-        assert_eq!(put(file, "return 1").await.refused(400), "validation_error", "{file:?}");
+        assert_eq!(put(file, "return 1").await.refused(422), "validation_error", "{file:?}");
     }
     assert_eq!(house.get("/api/v1/workflows").await.ok()["workflows"], Value::Array(Vec::new()));
     let unknown = house.post("/api/v1/runs", json!({ "workflow": "n" })).await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
@@ -12,9 +13,9 @@ use outlast_core::record::Record;
 use outlast_store::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Defined,
     Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor, DueSchedules,
-    Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume, Retained,
-    Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter,
-    TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
+    Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume,
+    Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended,
+    TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
 use super::Watch;
@@ -238,6 +239,10 @@ impl Store for Watch {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         self.look(move |store| store.workers(namespace))
+    }
+
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.look(move |store| store.reply(reply))
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

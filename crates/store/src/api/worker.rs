@@ -1,7 +1,7 @@
 //! Workers and resumes, as operators see them.
 
 use bytes::Bytes;
-use outlast_core::id::{LeaseId, Namespace, NodeId, RunId, WorkerId};
+use outlast_core::id::{DeliveryId, LeaseId, Namespace, NodeId, RunId, WorkerId};
 use outlast_core::time::Timestamp;
 
 use super::TaskView;
@@ -17,6 +17,17 @@ pub struct Sighting {
     pub about: Option<Bytes>,
     /// Whether it has just begun to work.
     pub arrived: bool,
+}
+
+/// What is replied to whoever asks for something under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedReply {
+    /// In which namespace.
+    pub namespace: Namespace,
+    /// Under which key.
+    pub key: DeliveryId,
+    /// What to keep, if there is nothing yet.
+    pub reply: Option<Bytes>,
 }
 
 /// A worker, and what it does.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use outlast_core::commit::{Commit, Delivery, NewRun, StandaloneTask, Status};
 use outlast_core::id::{
     LeaseId, Namespace, NodeId, QueueName, Revision, RunId, RunKey, ScheduleId, TaskId, TxnId, Version, WorkerId,
@@ -14,9 +15,9 @@ use super::FaultStore;
 use crate::{
     Admitted, Awaited, BoxFuture, Claim, ClaimTasks, Claimed, ClaimedTask, CommitError, Committed, Created, Defined,
     Definition, DefinitionDetail, DefinitionFilter, DefinitionPage, Delivered, Depths, DueCursor, DueSchedules,
-    Excerpt, Filter, Fire, Fired, Held, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume, Retained,
-    Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended, TaskFilter,
-    TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
+    Excerpt, Filter, Fire, Fired, Held, KeyedReply, Lease, Load, Loaded, Outlook, Page, Release, Resolution, Resume,
+    Retained, Retention, RunView, Schedule, Sighting, Store, StoreError, Swept, Take, TaskDetail, TaskExtended,
+    TaskFilter, TaskHeartbeat, TaskPage, Transact, Transacted, WorkerView,
 };
 
 /// Passes a call on, with so many items: its arguments go along, so that it arrives even if nobody waits for it any more.
@@ -157,6 +158,10 @@ impl Store for FaultStore {
 
     fn workers(&self, namespace: Namespace) -> BoxFuture<'_, Result<Vec<WorkerView>, StoreError>> {
         pass!(self, 1, workers(namespace))
+    }
+
+    fn reply(&self, reply: KeyedReply) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        pass!(self, 1, reply(reply))
     }
 
     fn define(&self, definitions: Vec<Definition>) -> BoxFuture<'_, Vec<Result<Defined, StoreError>>> {

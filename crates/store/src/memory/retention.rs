@@ -42,6 +42,7 @@ impl State {
         self.forget(now, retention.limit, &mut retained);
         retained.rows += self.forget_windows(now, retention.limit);
         retained.rows += self.forget_workers(now, retention.limit);
+        retained.rows += self.forget_replies(now, retention.limit);
         retained.more = retained.runs > 0 || retained.rows > 0;
         retained
     }

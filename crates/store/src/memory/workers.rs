@@ -5,7 +5,7 @@ use outlast_core::id::{Namespace, RunId, RunKey, WorkerId};
 use outlast_core::time::Timestamp;
 
 use super::State;
-use crate::api::{HOLDS_MAX, Resume, Sighting, TaskState, WORKERS_MAX, WorkerView};
+use crate::api::{HOLDS_MAX, KeyedReply, Resume, Sighting, TaskState, WORKERS_MAX, WorkerView};
 use crate::error::StoreError;
 use crate::logic::{Halt, refuse, worker};
 use crate::rows::{Rows, TaskRow};
@@ -63,6 +63,35 @@ impl State {
             self.workers.iter().filter(|(_, row)| row.seen <= gone).map(|(name, _)| name.clone()).collect();
         let old = old.into_iter().take(limit);
         old.map(|name| self.workers.remove(&name)).count()
+    }
+
+    pub(super) fn reply(&mut self, reply: KeyedReply) -> Result<Option<Bytes>, Halt<StoreError>> {
+        let KeyedReply { namespace, key, reply } = reply;
+        if self.number(&namespace) == 0 {
+            return refuse(StoreError::UnknownNamespace(namespace));
+        }
+        let now = self.now();
+        let place = (namespace, key);
+        if let Some((_, kept)) = self.replies.get(&place) {
+            return Ok(Some(kept.clone()));
+        }
+        if let Some(reply) = reply {
+            self.replies.insert(place, (now, reply));
+        }
+        Ok(None)
+    }
+
+    /// How many were forgotten.
+    pub(super) fn forget_replies(&mut self, now: Timestamp, limit: usize) -> usize {
+        let gone = worker::gone(now);
+        let mut old: Vec<_> = self
+            .replies
+            .iter()
+            .filter(|(_, (at, _))| *at <= gone)
+            .map(|(place, (at, _))| (*at, place.clone()))
+            .collect();
+        old.sort();
+        old.into_iter().take(limit).map(|(_, place)| self.replies.remove(&place)).count()
     }
 
     pub(super) fn resumes(&self, namespace: &Namespace, after: Option<&RunId>, limit: usize) -> Vec<Resume> {

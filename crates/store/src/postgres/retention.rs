@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use super::decode::{self, Fields, number, run_columns};
 use super::failure::Failure;
 use super::session::{CLOCK, Param, Session, Step};
-use super::worker::FORGET_SILENT;
+use super::worker::{FORGET_REPLIES, FORGET_SILENT};
 use super::{Core, transact};
 use crate::api::{Retained, Retention};
 use crate::error::StoreError;
@@ -190,7 +190,8 @@ async fn forget(core: &Core, session: &mut Session, retention: Retention) -> Res
         Step::new(FORGET, vec![Box::new(tombstones), Box::new(limit)]),
         Step::new(FORGET_WINDOWS, vec![Box::new(now.as_millis()), Box::new(limit)]),
         Step::new(FORGET_SILENT, vec![Box::new(gone(now).as_millis()), Box::new(limit)]),
+        Step::new(FORGET_REPLIES, vec![Box::new(gone(now).as_millis()), Box::new(limit)]),
         Step::new(FORGET_LEASES, vec![Box::new(before(LEASE_MEMORY)), Box::new(limit)]),
     ];
-    Ok(session.commit(steps).await?.iter().take(4).map(Vec::len).sum())
+    Ok(session.commit(steps).await?.iter().take(5).map(Vec::len).sum())
 }

@@ -1,5 +1,6 @@
 //! Workers and resumes, as operators see them.
 
+use bytes::Bytes;
 use outlast_core::id::{LeaseId, Namespace, NodeId, RunId, WorkerId};
 use tokio_postgres::Row;
 
@@ -7,7 +8,7 @@ use super::Core;
 use super::claim::is_ready;
 use super::decode::{self, Detail, Fields, number, task_columns};
 use super::session::{Param, Session};
-use crate::api::{HOLDS_MAX, Resume, Sighting, WORKERS_MAX, WorkerView};
+use crate::api::{HOLDS_MAX, KeyedReply, Resume, Sighting, WORKERS_MAX, WorkerView};
 use crate::error::StoreError;
 
 /// The number of workers for all namespaces: no namespace has it.
@@ -79,6 +80,35 @@ pub(super) async fn forget(core: &Core, namespace: Option<&Namespace>, worker: &
         session.ask(FORGET, vec![Box::new(ns), Box::new(worker.as_str())]).await?;
     }
     Ok(())
+}
+
+const REPLY: &str = "SELECT reply FROM reply WHERE ns = $1 AND key = $2";
+const KEEP_REPLY: &str = concat!(
+    "INSERT INTO reply (ns, key, at, reply) SELECT $1::int, $2::text, ",
+    now!("4"),
+    ", $3::bytea ON CONFLICT (ns, key) DO NOTHING RETURNING 1"
+);
+/// Those that were given before $1.
+pub(super) const FORGET_REPLIES: &str = "DELETE FROM reply w USING (SELECT o.ns, o.key FROM reply o WHERE o.at <= $1 \
+     ORDER BY o.at LIMIT $2 FOR UPDATE SKIP LOCKED) o WHERE w.ns = o.ns AND w.key = o.key RETURNING 1";
+
+pub(super) async fn reply(core: &Core, reply: &KeyedReply) -> Result<Option<Bytes>, StoreError> {
+    let KeyedReply { namespace, key, reply } = reply;
+    let mut session = Session::begin(&core.pool).await?;
+    let Some(ns) = number_of(core, &mut session, Some(namespace)).await? else {
+        return Err(StoreError::UnknownNamespace(namespace.clone()));
+    };
+    if let Some(reply) = reply.as_deref() {
+        let params: Vec<Param<'_>> =
+            vec![Box::new(ns), Box::new(key.as_str()), Box::new(reply), Box::new(core.manual_now())];
+        if !session.ask(KEEP_REPLY, params).await?.is_empty() {
+            return Ok(None);
+        }
+    }
+    let rows = session.ask(REPLY, vec![Box::new(ns), Box::new(key.as_str())]).await?;
+    let read = |row: &Row| row.try_get::<_, Vec<u8>>(0).map(Bytes::from);
+    let corrupt = |error: tokio_postgres::Error| StoreError::corrupt("the table of replies", error.to_string());
+    rows.first().map(read).transpose().map_err(corrupt)
 }
 
 pub(super) async fn list(core: &Core, namespace: &Namespace) -> Result<Vec<WorkerView>, StoreError> {

@@ -59,6 +59,7 @@ pub(super) fn retain(rows: &mut SqliteRows<'_>, retention: Retention) -> Result<
     retained.rows += forget(rows, now, limit)?;
     retained.rows += super::admit::forget_windows(rows, now, limit)?;
     retained.rows += super::workers::forget(rows, now, limit)?;
+    retained.rows += super::workers::forget_replies(rows, now, limit)?;
     retained.more = retained.runs > 0 || retained.rows > 0;
     Ok(retained)
 }

@@ -192,6 +192,16 @@ CREATE TABLE worker (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX worker_seen ON worker (seen);
 
+-- What was replied under a key, so that whoever asks again is told the same.
+CREATE TABLE reply (
+    ns    INTEGER NOT NULL,
+    key   TEXT NOT NULL CHECK (length(CAST(key AS BLOB)) BETWEEN 1 AND 255),
+    at    INTEGER NOT NULL,
+    reply BLOB NOT NULL CHECK (length(reply) <= 16777216),
+    PRIMARY KEY (ns, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reply_at ON reply (at);
+
 -- Workflows that are text, every version. The current one of a workflow has the largest revision.
 CREATE TABLE definition (
     ns         INTEGER NOT NULL,

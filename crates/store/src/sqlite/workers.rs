@@ -9,7 +9,7 @@ use super::decode::{self, task_columns};
 use super::error::bad_value;
 use super::query::Query;
 use super::rows::SqliteRows;
-use crate::api::{HOLDS_MAX, Resume, Sighting, WORKERS_MAX, WorkerView};
+use crate::api::{HOLDS_MAX, KeyedReply, Resume, Sighting, WORKERS_MAX, WorkerView};
 use crate::error::StoreError;
 use crate::logic::{Halt, refuse, worker};
 use crate::rows::{Fault, Rows};
@@ -70,6 +70,29 @@ pub(super) fn forget_one(
 /// How many were forgotten.
 pub(super) fn forget(rows: &SqliteRows<'_>, now: Timestamp, limit: i64) -> Result<usize, Fault> {
     rows.execute(FORGET, params![worker::gone(now).as_millis(), limit])
+}
+
+const REPLY: &str = "SELECT reply FROM reply WHERE ns = ?1 AND key = ?2";
+const KEEP_REPLY: &str = "INSERT INTO reply (ns, key, at, reply) VALUES (?1, ?2, ?3, ?4)";
+const FORGET_REPLIES: &str =
+    "DELETE FROM reply WHERE (ns, key) IN (SELECT ns, key FROM reply WHERE at <= ?1 ORDER BY at LIMIT ?2)";
+
+pub(super) fn reply(rows: &mut SqliteRows<'_>, reply: &KeyedReply) -> Result<Option<Bytes>, Halt<StoreError>> {
+    let KeyedReply { namespace, key, reply } = reply;
+    let Some(ns) = number_of(rows, Some(namespace))? else {
+        return refuse(StoreError::UnknownNamespace(namespace.clone()));
+    };
+    let kept = rows.one(REPLY, params![ns, key.as_str()], |row| row.get::<_, Vec<u8>>(0))?;
+    if let (None, Some(reply)) = (&kept, reply) {
+        let now = rows.now().as_millis();
+        rows.execute(KEEP_REPLY, params![ns, key.as_str(), now, reply.as_ref()])?;
+    }
+    Ok(kept.map(Bytes::from))
+}
+
+/// How many were forgotten.
+pub(super) fn forget_replies(rows: &SqliteRows<'_>, now: Timestamp, limit: i64) -> Result<usize, Fault> {
+    rows.execute(FORGET_REPLIES, params![worker::gone(now).as_millis(), limit])
 }
 
 impl Query<'_> {

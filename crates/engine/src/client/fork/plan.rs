@@ -26,6 +26,8 @@ pub(super) struct Source<'a> {
     pub(super) generation: Generation,
     /// How many of its events to keep.
     pub(super) at: u64,
+    /// What is asked for as if it had never been.
+    pub(super) anew: &'a BTreeSet<Key>,
     /// Its journal.
     pub(super) records: &'a [Record],
     /// What it waits for now: what only its waits know is taken from there.
@@ -71,7 +73,13 @@ impl Plan {
         let mut again =
             Reissued { key: key.clone(), kind: open.kind, deadline: None, was: None, child: None, token: None };
         let Some(start) = journal.get(open.since) else { return };
+        if source.anew.contains(key) {
+            dropped.extend(events_of(journal, key));
+        }
         match start {
+            // Its deadline and its attempts were those of the original.
+            _ if source.anew.contains(key)
+                && !matches!(start, Event::ChildStarted { .. } | Event::TaskScheduled { .. }) => {}
             Event::TimerStarted { deadline, .. } => {
                 self.start_timer(key, TimerKind::Delay, *deadline);
                 again.deadline = Some(*deadline);

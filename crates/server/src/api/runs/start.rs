@@ -72,7 +72,7 @@ pub(in crate::api) async fn start(
 
 fn check(request: &StartRun) -> ApiResult<()> {
     if request.attributes.len() > MANY || request.concurrency.len() > MANY {
-        return Err(ApiError::invalid(format!("a start can have {MANY} attributes and {MANY} limits at most")));
+        return Err(ApiError::unfit(format!("a start can have {MANY} attributes and {MANY} limits at most")));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::{DefinitionFilter, Excerpt, Filter, Load, LoadFrom, TaskFilter};
 
 /// Calls that change something.
-const WRITES: [&str; 31] = [
+const WRITES: [&str; 32] = [
     "register",
     "renew",
     "retire",
@@ -30,6 +30,7 @@ const WRITES: [&str; 31] = [
     "discard_task",
     "see_worker",
     "forget_worker",
+    "reply",
     "define",
     "forget_definition",
     "wake",

@@ -232,6 +232,16 @@ CREATE TABLE worker (
 ) WITH (fillfactor = 80);
 CREATE INDEX worker_seen ON worker (seen);
 
+-- What was replied under a key, so that whoever asks again is told the same.
+CREATE TABLE reply (
+    ns int NOT NULL,
+    key text_255 NOT NULL,
+    at bigint NOT NULL,
+    reply payload NOT NULL,
+    PRIMARY KEY (ns, key)
+);
+CREATE INDEX reply_at ON reply (at);
+
 -- Workflows that are text, every version. The current one of a workflow has the largest revision.
 CREATE TABLE definition (
     ns int NOT NULL,
