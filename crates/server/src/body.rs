@@ -137,7 +137,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// A number behind `?` that every client and database can write: the document says so.
+/// A number that every client and database can write: the document says so.
 pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let number = Option::<u64>::deserialize(deserializer)?;
     let too_large = |number| D::Error::custom(format!("{number} is more than {}", i64::MAX));

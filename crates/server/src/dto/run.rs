@@ -234,7 +234,7 @@ pub struct FailureView {
 #[serde(deny_unknown_fields)]
 pub struct ForkRun {
     /// How many events to keep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::body::whole", skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// Of a flow: the node to begin with again.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -47,10 +47,10 @@ pub struct RetryPolicy {
     /// Attempts in all.
     pub attempts: u32,
     /// How long to wait after the first failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::body::whole", skip_serializing_if = "Option::is_none")]
     pub initial_ms: Option<u64>,
     /// How long to wait at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::body::whole", skip_serializing_if = "Option::is_none")]
     pub cap_ms: Option<u64>,
 }
 

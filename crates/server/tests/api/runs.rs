@@ -187,6 +187,8 @@ async fn a_fork_keeps_what_is_recorded_and_the_same_key_makes_it_once() {
     house.post(&format!("/api/v1/runs/{run}/signals/word"), json!({ "payload": "two" })).await.ok();
     assert_eq!(house.result(&run).await["output"], "two");
     assert_eq!(house.post("/api/v1/runs/a/fork", json!({})).await.refused(422), "validation_error");
+    let beyond = house.post("/api/v1/runs/a/fork", json!({ "at": u64::MAX })).await;
+    assert_eq!(beyond.refused(400), "validation_error", "the document says how large it can be");
     house.leave().await;
 }
 
