@@ -40,6 +40,7 @@ use outlast_core::record::Record;
 use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 
+use self::error::{neither, repeat};
 use self::guard::Guard;
 use self::names::Names;
 use self::query::Query;
@@ -585,16 +586,6 @@ impl Store for SqliteStore {
     fn retain(&self, retention: Retention) -> BoxFuture<'_, Result<Retained, StoreError>> {
         Box::pin(self.write(move |rows| Ok(retention::retain(rows, retention)?)))
     }
-}
-
-/// The same error for every item of a batch.
-fn repeat<T, E: Clone>(error: &E, count: usize) -> Vec<Result<T, E>> {
-    (0..count).map(|_| Err(error.clone())).collect()
-}
-
-/// The same error for deliveries and for the claim with them.
-fn neither(error: StoreError, count: usize) -> DeliveredAndClaimed {
-    DeliveredAndClaimed { delivered: repeat(&error, count), claimed: Some(Err(error)) }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use rusqlite::ErrorCode;
 
+use crate::DeliveredAndClaimed;
 use crate::error::{StoreError, Trouble};
 use crate::rows::Fault;
 
@@ -43,4 +44,14 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
 pub(super) fn bad_value(what: &str, detail: impl std::fmt::Display) -> rusqlite::Error {
     let detail = format!("{what}: {detail}");
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Null, detail.into())
+}
+
+/// The same error for every item of a batch.
+pub(super) fn repeat<T, E: Clone>(error: &E, count: usize) -> Vec<Result<T, E>> {
+    (0..count).map(|_| Err(error.clone())).collect()
+}
+
+/// The same error for deliveries and for the claim with them.
+pub(super) fn neither(error: StoreError, count: usize) -> DeliveredAndClaimed {
+    DeliveredAndClaimed { delivered: repeat(&error, count), claimed: Some(Err(error)) }
 }
