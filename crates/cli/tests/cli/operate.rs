@@ -87,7 +87,7 @@ fn runs_that_failed_are_tried_again_one_or_all() {
     let forked = far.json(&["fork", "f-0", "--failed", "--id", "again"]);
     assert_eq!((&forked["run"], &forked["new"]), (&json!("again"), &json!(true)));
     assert_eq!(far.web.result("again")["output"], 8);
-    far.call(&["fork", "again", "--failed"]).exits(1).complains(&["only one that has failed is tried again"]);
+    far.call(&["fork", "again", "--failed"]).exits(1).complains(&["it has not failed", "hint: fork it"]);
     far.call(&["fork", "f-0", "--failed", "--at", "1"]).exits(2);
     // And all of them.
     far.call(&["retry", "--prefix", "f-"]).exits(2).complains(&["3 runs fit", "say --yes"]);

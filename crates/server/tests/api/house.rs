@@ -170,8 +170,10 @@ impl House {
         self.stop().await.unwrap();
     }
 
+    /// Ends both, after the doctor's visit.
     pub(crate) async fn leave(mut self) {
         self.stop().await.unwrap();
+        assert_eq!(self.engine.doctor().await.unwrap().findings, [], "the doctor has found something");
         self.engine.shutdown().await;
     }
 }

@@ -79,5 +79,5 @@ async fn a_server_whose_engine_is_gone_is_not_ready_and_says_so() {
     let ready = house.get("/readyz").await;
     assert_eq!((ready.status.as_u16(), ready.body["status"].as_str()), (503, Some("unavailable")));
     assert_eq!(house.get("/api/v1/runs").await.refused(503), "stopping");
-    house.leave().await;
+    house.leave_server().await;
 }

@@ -6,7 +6,7 @@ use outlast::{Ctx, Event, Handler, Outlast, Retry};
 use outlast_tasks::{CommandTask, TaskConfig};
 use serde_json::{Value, json};
 
-use crate::support::{command, python, sh};
+use crate::support::{command, leave, python, sh};
 
 /// Seed 002: "`[tasks.charge] command = ["python3", "charge.py"]`, JSON on stdin, JSON on stdout".
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn a_workflow_has_a_program_do_a_task() {
     let engine = engine.start().await.unwrap();
     let told: String = engine.start("order", &7).await.unwrap().result().await.unwrap();
     assert_eq!(told, "charged 7 €");
-    engine.shutdown().await;
+    leave(&engine).await;
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn what_a_program_that_succeeds_wrote_to_stderr_is_kept_in_the_journal_of_
         _ => None,
     });
     assert_eq!(kept.as_deref(), Some("charging ü\n"));
-    engine.shutdown().await;
+    leave(&engine).await;
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_program_that_fails_is_started_again_with_the_same_key_and_another_att
     assert_eq!(told, "done");
     let seen = std::fs::read_to_string(directory.path().join("seen")).unwrap();
     assert_eq!(seen, "1 default/p/0/__task-job-0\n2 default/p/0/__task-job-0\n");
-    engine.shutdown().await;
+    leave(&engine).await;
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn journal_of(script: &str) -> (Result<Value, String>, String) {
     let engine = Outlast::memory().workflow("once", once).handler(handler).start().await.unwrap();
     let result = engine.start("once", &()).id("o").await.unwrap().result::<Value>().await;
     let journal = format!("{:?}", engine.run("o").unwrap().journal().await.unwrap());
-    engine.shutdown().await;
+    leave(&engine).await;
     (result.map_err(|error| format!("{error:?}")), journal)
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{PATIENCE, command, engine, perform, python, sh};
+use crate::support::{PATIENCE, command, engine, leave, perform, python, sh};
 
 /// Long enough for a program to begin, on a machine that has much else to do.
 const SOON: Duration = Duration::from_secs(5);
@@ -127,7 +127,7 @@ async fn a_program_whose_run_is_cancelled_is_killed_with_all_it_started() {
     let line = board.call().await;
     run.cancel("not wanted").await.unwrap();
     dies(line).await;
-    engine.shutdown().await;
+    leave(&engine).await;
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn a_program_whose_attempt_the_workflow_gives_up_is_killed_with_all_it_sta
     let line = board.call().await;
     assert_eq!(run.result::<String>().await.unwrap(), "timeout");
     dies(line).await;
-    engine.shutdown().await;
+    leave(&engine).await;
 }
 
 /// A runtime that ends takes its programs with it, grace or not.
@@ -171,13 +171,13 @@ async fn a_program_that_writes_to_stderr_gives_signs_of_life() {
     let handler: Handler = python(program).into();
     let engine = Outlast::memory().workflow("watchful", watchful).handler(handler).start().await.unwrap();
     assert_eq!(engine.start("watchful", &()).await.unwrap().result::<Value>().await.unwrap(), 1);
-    engine.shutdown().await;
+    leave(&engine).await;
     // And one that does not has none.
     let silent: Handler = python("import time; time.sleep(1000)").grace(Duration::from_millis(100)).into();
     let engine = Outlast::memory().workflow("watchful", watchful).handler(silent).start().await.unwrap();
     let error = engine.start("watchful", &()).await.unwrap().result::<Value>().await.unwrap_err();
     assert!(error.to_string().contains("no sign of life"), "{error}");
-    engine.shutdown().await;
+    leave(&engine).await;
 }
 
 /// Issue: "stderr kept with the attempt", also while it runs.
@@ -201,7 +201,7 @@ async fn what_a_program_writes_to_stderr_is_shown_while_it_runs() {
     };
     let shown = tokio::time::timeout(PATIENCE, shown).await.expect("it is shown in time");
     assert_eq!(shown, "{\"stderr\":\"half done\\n\"}");
-    engine.shutdown().await;
+    leave(&engine).await;
 }
 
 #[tokio::test]

@@ -62,9 +62,14 @@ pub(crate) async fn perform(
     let engine = engine(handlers).await;
     let run = engine.start("once", &(name, args)).id("run-1").await.unwrap();
     let result = tokio::time::timeout(PATIENCE, run.result()).await.expect("it ends in time");
+    leave(&engine).await;
+    result.unwrap()
+}
+
+/// Ends an engine, after the doctor's visit.
+pub(crate) async fn leave(engine: &Engine) {
     assert_eq!(engine.doctor().await.unwrap().findings, [], "the doctor has found something");
     engine.shutdown().await;
-    result.unwrap()
 }
 
 /// Has a program do a task.
