@@ -97,17 +97,35 @@ pub(crate) fn tasks_claimed(tasks: usize) {
 const QUEUES_COUNTED_MAX: usize = 256;
 const OTHERS: &str = "(others)";
 
-/// An attempt at a task of this queue ended.
-pub(crate) fn task_ended(queue: &QueueName, outcome: &TaskOutcome) {
-    let outcome = match outcome {
-        TaskOutcome::Finished { .. } => "finished",
-        TaskOutcome::Failed { .. } => "failed",
-        TaskOutcome::Retry { .. } => "retry",
-        TaskOutcome::GivenBack => "given_back",
-    };
-    static COUNTED: Mutex<BTreeSet<QueueName>> = Mutex::new(BTreeSet::new());
-    let queue = counted_as(queue, &mut COUNTED.lock().unwrap_or_else(PoisonError::into_inner));
-    counter!(TASKS_ENDED, "queue" => queue, "outcome" => outcome).increment(1);
+/// Attempts that ended, by queue and outcome. They are told together when this is dropped: a counter with a name of its own is looked up
+/// anew each time.
+#[derive(Default)]
+pub(crate) struct Ended(Vec<(QueueName, &'static str, u64)>);
+
+impl Ended {
+    /// An attempt at a task of this queue ended.
+    pub(crate) fn note(&mut self, queue: &QueueName, outcome: &TaskOutcome) {
+        let outcome = match outcome {
+            TaskOutcome::Finished { .. } => "finished",
+            TaskOutcome::Failed { .. } => "failed",
+            TaskOutcome::Retry { .. } => "retry",
+            TaskOutcome::GivenBack => "given_back",
+        };
+        match self.0.iter_mut().find(|(of, came_to, _)| of == queue && *came_to == outcome) {
+            Some((_, _, count)) => *count += 1,
+            None => self.0.push((queue.clone(), outcome, 1)),
+        }
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        static COUNTED: Mutex<BTreeSet<QueueName>> = Mutex::new(BTreeSet::new());
+        for (queue, outcome, count) in self.0.drain(..) {
+            let queue = counted_as(&queue, &mut COUNTED.lock().unwrap_or_else(PoisonError::into_inner));
+            counter!(TASKS_ENDED, "queue" => queue, "outcome" => outcome).increment(count);
+        }
+    }
 }
 
 /// The first so many queues of a process have their own names.

@@ -164,6 +164,7 @@ impl Worker {
 
     /// Takes what the attempts said.
     fn collect(&self, desk: &mut Desk) {
+        let mut counted = meters::Ended::default();
         while let Some(ended) = desk.heard.take().or_else(|| desk.ended.try_recv().ok()) {
             let full = desk.held.len() >= self.tasks_max;
             let Some(task) = desk.held.remove(&ended) else { continue };
@@ -172,7 +173,7 @@ impl Worker {
             if let TaskOutcome::Retry { at, .. } = &ended.outcome {
                 self.board.task_due(*at);
             }
-            meters::task_ended(&task.queue, &ended.outcome);
+            counted.note(&task.queue, &ended.outcome);
             desk.outcomes.push(delivery(&task, ended.outcome));
         }
     }

@@ -406,11 +406,11 @@ async fn tell(inner: &Inner, words: Vec<Word>) -> Result<Vec<Said>, EngineError>
         tries += 1;
         pause(&inner.time, &mut wait).await;
     };
-    let mut said = Vec::with_capacity(answers.len());
+    let (mut said, mut counted) = (Vec::with_capacity(answers.len()), meters::Ended::default());
     for (answer, Word { queue, outcome, .. }) in answers.into_iter().zip(words) {
         said.push(match answer? {
             Delivered::Delivered => {
-                meters::task_ended(&queue, &outcome);
+                counted.note(&queue, &outcome);
                 Said::Now
             }
             Delivered::Duplicate => Said::Before,
