@@ -205,10 +205,17 @@ async fn a_function_that_would_ask_as_somebody_else_is_replaced() {
         "ALTER FUNCTION sql_answer_1 SECURITY INVOKER",
         "DROP FUNCTION sql_answer_1",
         // As an older program would have left it.
-        "DO $$ BEGIN EXECUTE replace(pg_get_functiondef('sql_answer_1'::regproc), 'bytes_max THEN', 'bytes_max AND true THEN'); END $$",
+        "DO $$ BEGIN EXECUTE replace(pg_get_functiondef('sql_answer_1'::regproc), 'bytes bigint := 0', 'bytes bigint := 0 + 0'); END $$",
     ] {
         raw.batch_execute(other).await.unwrap();
         assert_eq!(one(&store, who).await, reader, "{other}");
+        let kept =
+            "SELECT count(*) FROM pg_proc WHERE oid = 'sql_answer_1'::regproc AND prosecdef AND prosrc LIKE '%0 + 0%'";
+        assert_eq!(
+            raw.query_one(kept, &[]).await.unwrap().get::<_, i64>(0),
+            0,
+            "it is the one this program makes: {other}"
+        );
     }
     // And a role that was given what nobody may know asks nothing, until it is taken away as it is told.
     for given in ["SELECT ON secret", "SELECT (token) ON wait", "SELECT ON wait"] {
