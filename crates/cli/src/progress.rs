@@ -44,6 +44,11 @@ impl Progress {
         Progress { rows: Rows::default(), screen, palette: Palette::stderr(), since: now() }
     }
 
+    /// Whether something happened since anybody looks. What is only told, and not kept, happens now.
+    pub(crate) fn is_new(&self, at: Option<Timestamp>) -> bool {
+        at.is_none_or(|at| at >= self.since)
+    }
+
     /// Something happened. What was recorded before anybody looked is only remembered.
     pub(crate) fn happened(&mut self, run: &str, prefix: &str, event: &Event, is_new: bool) {
         let change = self.rows.apply(run, prefix, event, Instant::now());

@@ -1,11 +1,11 @@
 //! Watching a run and its children until something is to be said.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use futures_util::stream::{BoxStream, SelectAll, StreamExt, once};
-use outlast::{Attached, Awaited, Engine, EngineError, Event, RunView, Status, TaskState};
+use futures_util::stream::{BoxStream, SelectAll, StreamExt, unfold};
+use outlast::{Attached, Awaited, Engine, EngineError, Event, Observed, RunView, Status, TaskState};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -38,7 +38,8 @@ pub(super) enum Outcome {
     Rests(Box<RunView>),
 }
 
-type Heard = (String, Option<Result<Event, EngineError>>);
+/// What was heard of a run: something that happened, or that nothing more comes.
+type Heard = (String, Result<Option<Observed>, EngineError>);
 
 /// Watches a run.
 pub(super) struct Watcher<'e> {
@@ -47,14 +48,25 @@ pub(super) struct Watcher<'e> {
     progress: Progress,
     questions: Questions,
     streams: SelectAll<BoxStream<'static, Heard>>,
-    /// Of each run that is watched: what stands before what it does, and how many of its events are old.
-    watched: BTreeMap<String, (String, u64)>,
+    /// What was heard before its turn.
+    held: VecDeque<Heard>,
+    watched: BTreeMap<String, Watched>,
     /// The tasks that can be done here.
     known: BTreeSet<String>,
     /// Since when it is watched.
     since: Instant,
     /// Nobody else has the database: what cannot be done here is not done at all.
     is_sole: bool,
+}
+
+/// A run that is watched.
+struct Watched {
+    /// What stands before what it does.
+    prefix: String,
+    /// How many of the events it had are not heard yet.
+    unheard: u64,
+    /// Nothing more comes.
+    is_over: bool,
 }
 
 impl<'e> Watcher<'e> {
@@ -73,6 +85,7 @@ impl<'e> Watcher<'e> {
             progress,
             questions,
             streams: SelectAll::new(),
+            held: VecDeque::new(),
             watched: BTreeMap::new(),
             known,
             since: Instant::now(),
@@ -91,11 +104,20 @@ impl<'e> Watcher<'e> {
         }
     }
 
-    fn listen(&mut self, attached: Attached, run: &str, prefix: String, recorded: u64) {
-        let (name, last) = (run.to_owned(), run.to_owned());
-        let events = attached.into_stream().map(move |event| (name.clone(), Some(event)));
-        self.streams.push(events.chain(once(async move { (last, None) })).boxed());
-        self.watched.insert(run.to_owned(), (prefix, recorded));
+    fn listen(&mut self, attached: Attached, run: &str, prefix: String, unheard: u64) {
+        let name = run.to_owned();
+        // It ends behind the first that says so.
+        let events = unfold(Some(attached), move |attached| {
+            let name = name.clone();
+            async move {
+                let mut attached = attached?;
+                let heard = attached.observe().await;
+                let goes_on = matches!(heard, Ok(Some(_)));
+                Some(((name, heard), goes_on.then_some(attached)))
+            }
+        });
+        self.streams.push(events.boxed());
+        self.watched.insert(run.to_owned(), Watched { prefix, unheard, is_over: false });
     }
 
     /// Watches until there is something to say.
@@ -113,7 +135,7 @@ impl<'e> Watcher<'e> {
         loop {
             let outcome = tokio::select! {
                 () = &mut interrupts => Some(Outcome::Interrupted),
-                Some((run, heard)) = self.streams.next() => self.heard(&run, heard).await?,
+                Some((run, heard)) = next(&mut self.held, &mut self.streams) => self.heard(&run, heard).await?,
                 answer = self.questions.answer() => match answer {
                     Some(answer) => {
                         self.questions.take(self.engine, &answer).await?;
@@ -137,7 +159,7 @@ impl<'e> Watcher<'e> {
 
     /// Whether what was recorded before is known, or should be.
     fn has_heard_all(&self) -> bool {
-        self.watched.values().all(|(_, old)| *old == 0) || self.since.elapsed() > HISTORY
+        self.watched.values().all(|watched| watched.unheard == 0) || self.since.elapsed() > HISTORY
     }
 
     fn open_questions(&self) -> Vec<(String, What)> {
@@ -148,19 +170,33 @@ impl<'e> Watcher<'e> {
     async fn heard(
         &mut self,
         run: &str,
-        heard: Option<Result<Event, EngineError>>,
+        heard: Result<Option<Observed>, EngineError>,
     ) -> Result<Option<Outcome>, EngineError> {
         let is_main = run == self.run;
-        let event = match heard {
-            Some(event) => event?,
-            None if is_main => return Ok(Some(Outcome::Rests(Box::new(self.engine.run(run)?.view().await?)))),
-            None => return Ok(None),
+        let Some(Observed { at, event, .. }) = heard? else {
+            self.watched.entry(run.to_owned()).and_modify(|watched| watched.is_over = true);
+            return Ok(if is_main {
+                Some(Outcome::Rests(Box::new(self.engine.run(run)?.view().await?)))
+            } else {
+                None
+            });
         };
-        let is_new = self.count(run, &event);
-        let prefix = self.watched.get(run).map(|(prefix, _)| prefix.clone()).unwrap_or_default();
-        if let Event::ChildStarted { child, workflow, .. } = &event {
-            let recorded = if is_new { 0 } else { self.recorded(child.as_str()).await };
-            self.attach(child.as_str(), format!("{prefix}{workflow} › "), recorded);
+        let is_new = self.progress.is_new(at);
+        let mut prefix = String::new();
+        if let Some(watched) = self.watched.get_mut(run) {
+            prefix.clone_from(&watched.prefix);
+            watched.unheard = watched.unheard.saturating_sub(u64::from(at.is_some()));
+        }
+        match &event {
+            Event::ChildStarted { child, workflow, .. } => {
+                let unheard = if is_new { 0 } else { self.recorded(child.as_str()).await };
+                self.attach(child.as_str(), format!("{prefix}{workflow} › "), unheard);
+            }
+            // What the child did comes first: it happened before.
+            Event::ChildFinished { child, .. } | Event::ChildFailed { child, .. } => {
+                Box::pin(self.hear_out(child.as_str())).await?;
+            }
+            _ => {}
         }
         self.progress.happened(run, &prefix, &event, is_new);
         self.progress.draw();
@@ -174,16 +210,22 @@ impl<'e> Watcher<'e> {
         Ok((is_main && is_end).then(|| Outcome::Ended(Box::new(event))))
     }
 
-    /// Whether an event happened after this process began to look.
-    fn count(&mut self, run: &str, event: &Event) -> bool {
-        let is_recorded = event.kind().class() != outlast_core::event::Class::EmitOnly;
-        match self.watched.get_mut(run) {
-            Some((_, old)) if *old > 0 && is_recorded => {
-                *old -= 1;
-                false
-            }
-            Some(_) | None => true,
+    /// Hears all that is to be heard of a run, if it has ended. What comes of others meanwhile has its turn later.
+    async fn hear_out(&mut self, run: &str) -> Result<(), EngineError> {
+        if !self.watched.contains_key(run) || !self.engine.run(run)?.status().await?.is_terminal() {
+            return Ok(());
         }
+        while self.watched.get(run).is_some_and(|watched| !watched.is_over) {
+            let held = self.held.iter().position(|(of, _)| of == run).and_then(|place| self.held.remove(place));
+            match held {
+                Some((_, heard)) => drop(self.heard(run, heard).await?),
+                None => match self.streams.next().await {
+                    Some(heard) => self.held.push_back(heard),
+                    None => break,
+                },
+            }
+        }
+        Ok(())
     }
 
     async fn recorded(&self, run: &str) -> u64 {
@@ -218,6 +260,14 @@ impl<'e> Watcher<'e> {
             }
         }
         Ok(None)
+    }
+}
+
+/// What is heard next: first what was heard before its turn.
+async fn next(held: &mut VecDeque<Heard>, streams: &mut SelectAll<BoxStream<'static, Heard>>) -> Option<Heard> {
+    match held.pop_front() {
+        Some(heard) => Some(heard),
+        None => streams.next().await,
     }
 }
 
