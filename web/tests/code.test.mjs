@@ -27,6 +27,8 @@ test('a workflow in code is started, decided, told, answered, and seen step by s
   await done(await press(page, 'Approve'))
   await page.getByText('waits for the signal "payment"').first().waitFor()
   await page.getByRole('button', { name: /payment.*shop\.rs:\d+/ }).waitFor()
+  // So does what is done: the shop has the code, and replays it.
+  await page.getByRole('button', { name: /load.*shop\.rs:\d+/ }).waitFor()
   await done(await press(page, 'Send a signal', { Payload: '120' }))
   const token = await until(async () => {
     const { events } = await site.ask('GET', '/api/v1/runs/code-1/events')

@@ -5,19 +5,21 @@ mod error;
 mod recording;
 mod runs;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
 use outlast_core::commit::Snapshot;
 use outlast_core::event::Event;
-use outlast_core::id::Fence;
+use outlast_core::id::{Fence, Key};
 use outlast_core::limits::Limits;
+use outlast_core::operation::Location;
 use outlast_core::time::Timestamp;
 
 pub use error::{Divergence, ReplayError};
 pub use recording::Recording;
 pub(crate) use recording::WrittenEvent;
-pub use runs::CheckedRun;
+pub use runs::{CheckedRun, Replay};
 
 use crate::code::Workflow;
 use crate::drive::{Hints, Identity, Moment, OperationInfo, Restored, Run, Settings, Stands, Transactions, unseal};
@@ -76,6 +78,8 @@ pub struct Replayed {
     pub ended: bool,
     /// What the code does where the journal ends: operations that are recorded and not completed, and new ones.
     pub operations: Vec<OperationInfo>,
+    /// Where in the source the code asked for each operation, done or not; flows have none.
+    pub locations: BTreeMap<Key, Location>,
 }
 
 /// Code to replay recorded journals with; see [`crate::Outlast::checker`].
@@ -128,7 +132,8 @@ impl Checker {
             Stands::Ended => (true, Vec::new()),
             Stands::Within(operations) => (false, operations),
         };
-        Ok(Replayed { events: recording.events.len() as u64, ended, operations })
+        let locations = run.into_locations();
+        Ok(Replayed { events: recording.events.len() as u64, ended, operations, locations })
     }
 
     /// The run with the first `facts` of its journal, and with nothing that could reach anybody.

@@ -74,6 +74,7 @@ pub(crate) fn table() -> Table {
         .add(READ, routes!(runs::export))
         .add(READ, routes!(runs::position))
         .add(READ, routes!(runs::trace))
+        .add(READ, routes!(runs::locations))
         .add(READ, routes!(events::page))
         .add(READ, routes!(events::stream))
         .add(SIGNAL, routes!(control::signal))

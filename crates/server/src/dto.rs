@@ -37,7 +37,7 @@ pub use tell::{
     ApprovalList, ApprovalView, Decision, Delivered, FailCallback, NodeRequest, Reason, ResolveCallback, Resume,
     Signal, Unparked,
 };
-pub use trace::{TraceView, TracedCallView, TracedVariable};
+pub use trace::{LocationsView, OperationLocation, TraceView, TracedCallView, TracedVariable};
 pub use workflow::{PutWorkflow, WorkflowList, WorkflowPut, WorkflowText, WorkflowVersionView};
 
 use serde::{Deserialize, Serialize};

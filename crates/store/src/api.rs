@@ -411,6 +411,8 @@ pub struct RunView {
     pub status: Status,
     /// Why it is parked.
     pub note: Option<String>,
+    /// Since when it is.
+    pub parked_at: Option<Timestamp>,
     /// Which journal.
     pub generation: Generation,
     /// Its next index.

@@ -48,6 +48,8 @@ pub(crate) struct RunRow {
     pub(crate) finished_at: Option<Timestamp>,
     /// Why it is parked.
     pub(crate) note: Option<String>,
+    /// Since when it is.
+    pub(crate) parked_at: Option<Timestamp>,
     /// Deleted: only its name is left, and rows that retention has yet to remove.
     pub(crate) deleted_at: Option<Timestamp>,
     /// The id the next inbox item gets.
@@ -77,6 +79,7 @@ impl RunRow {
             version: self.version.clone(),
             status: self.status,
             note: self.note.clone(),
+            parked_at: self.parked_at.filter(|_| self.status == Status::Parked),
             generation: self.generation,
             next: self.next,
             parent: self.parent.clone(),
@@ -86,6 +89,13 @@ impl RunRow {
             created_at: self.created_at,
             finished_at: self.finished_at,
         }
+    }
+
+    /// Sets it aside. It is ready, so that unparking it is enough for it to go on.
+    pub(crate) fn park(&mut self, why: String, now: Timestamp) {
+        self.status = Status::Parked;
+        (self.note, self.parked_at) = (Some(why), Some(now));
+        self.wake(now);
     }
 
     /// Whether flow control holds it back. Nobody else should be queued and not ready; one that is owned as well was seized, to be

@@ -39,6 +39,7 @@ class RunSummary(TypedDict):
     events: int
     created_at: str
     note: NotRequired[str]
+    parked_at: NotRequired[str]
     parent: NotRequired[str]
     finished_at: NotRequired[str]
 

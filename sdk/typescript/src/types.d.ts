@@ -27,6 +27,7 @@ export interface RunSummary {
   version: string;
   status: RunStatus;
   note?: string;
+  parked_at?: string;
   generation: number;
   events: number;
   parent?: string;

@@ -120,6 +120,16 @@ export const runTrace = (run: string, at: number) =>
     retry: false,
   })
 
+/** Where in the source operations were asked for. The server replays the run for it: not for every event. */
+export const runLocations = (run: string, events: number) =>
+  queryOptions({
+    queryKey: ['run-locations', run],
+    queryFn: () => answered(api.GET('/api/v1/runs/{run}/locations', { params: { path: { run } } })),
+    refetchInterval: ({ state }) => (state.error || (state.data?.events ?? 0) >= events ? false : CALM_MS),
+    staleTime: Infinity,
+    retry: false,
+  })
+
 export const approvals = queryOptions({
   queryKey: ['approvals'],
   queryFn: () => answered(api.GET('/api/v1/approvals', { params: { query: { limit: 1000 } } })),

@@ -51,12 +51,12 @@ export function TroublePage() {
                 <bdi>{visible(group.cause)}</bdi>
               </p>
               <div className="faint">
-                {group.runs.slice(0, 5).map(({ run, created_at }) => (
+                {group.runs.slice(0, 5).map(({ run, parked_at, finished_at, created_at }) => (
                   <span key={run} className="chip">
                     <Link to="/runs/$run" params={{ run }}>
                       {run}
                     </Link>{' '}
-                    <Time at={created_at} />
+                    <Time at={parked_at ?? finished_at ?? created_at} />
                   </span>
                 ))}
                 <Link to="/runs" search={{ status: group.status, workflow: group.workflow }}>

@@ -82,10 +82,11 @@ export function Header({ view, explained, style, operations, journal }: Props) {
   )
 }
 
-/** Since when it stands there: nothing was recorded since. When a run was parked is in no journal. */
+/** Since when it stands there: nothing was recorded since. When a run was parked is in no journal, but in its row. */
 function Since({ view: { summary }, journal }: Pick<Props, 'view' | 'journal'>) {
-  if (summary.status === 'parked' || journal.state === 'loading') return null
-  const at = summary.finished_at ?? journal.events.at(-1)?.at ?? summary.created_at
+  const known = summary.finished_at ?? summary.parked_at
+  if (!known && journal.state === 'loading') return null
+  const at = known ?? journal.events.at(-1)?.at ?? summary.created_at
   return (
     <span className="since faint">
       since <Time at={at} />

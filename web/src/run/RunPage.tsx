@@ -73,7 +73,11 @@ export function RunPage() {
     })
   }
   tabs.push(
-    { id: 'operations', title: style === 'code' ? 'Steps' : 'Operations', body: () => <OperationsTab operations={operations} open={marks} /> },
+    {
+      id: 'operations',
+      title: style === 'code' ? 'Steps' : 'Operations',
+      body: () => <OperationsTab run={summary} style={style} operations={operations} open={marks} />,
+    },
     { id: 'log', title: 'Log', body: () => <LogTab journal={journal} operations={operations} isAwake={!rests(summary.status)} /> },
     { id: 'journal', title: 'Journal', body: () => <JournalTab journal={journal} run={run} /> },
     { id: 'values', title: 'Input and output', body: () => <Results view={view.data} journal={journal} /> },

@@ -60,10 +60,11 @@ fn end(events: &[Happened]) -> (Option<Value>, Option<Value>) {
 
 fn for_people(shown: &Shown) -> String {
     let palette = Palette::stdout();
-    let Run { run, workflow, version, status: word, created_at, finished_at, events, note, .. } = &shown.run;
+    let Run { run, workflow, version, status: word, created_at, finished_at, events, note, parked_at, .. } = &shown.run;
     let mut parts = vec![format!("{}  {workflow}  {}", palette.bold(run), status(palette, word))];
     let ended = finished_at.as_deref().map_or(String::new(), |at| format!(", ended {at}{}", took(created_at, at)));
-    parts.push(palette.dim(&format!("created {created_at}{ended}, {events} events, version {}", short(version, 13))));
+    let parked = parked_at.as_deref().map_or(String::new(), |at| format!(", parked {at}"));
+    parts.push(palette.dim(&format!("created {created_at}{ended}{parked}, {events} events, version {}", short(version, 13))));
     parts.extend(note.iter().map(|note| palette.warn(note)));
     if !shown.timeline.is_empty() {
         let lines = shown.timeline.iter().map(|line| cells(line, created_at, palette));

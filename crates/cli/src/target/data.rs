@@ -17,6 +17,8 @@ pub(crate) struct Run {
     pub(crate) status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) parked_at: Option<String>,
     pub(crate) generation: u64,
     pub(crate) events: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,6 +36,7 @@ impl From<RunView> for Run {
             version: view.version.to_string(),
             status: view.status.name().to_owned(),
             note: view.note,
+            parked_at: view.parked_at.map(instant),
             generation: view.generation.0,
             events: view.next.0,
             parent: view.parent.map(|parent| parent.run.to_string()),

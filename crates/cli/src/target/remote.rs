@@ -151,9 +151,9 @@ impl Remote {
 }
 
 fn run(summary: dto::RunSummary) -> Run {
-    let dto::RunSummary { run, workflow, version, status, note, generation, events, parent, created_at, finished_at } =
+    let dto::RunSummary { run, workflow, version, status, note, parked_at, generation, events, parent, created_at, finished_at } =
         summary;
-    Run { run, workflow, version, status, note, generation, events, parent, created_at, finished_at }
+    Run { run, workflow, version, status, note, parked_at, generation, events, parent, created_at, finished_at }
 }
 
 fn approval(view: dto::ApprovalView) -> Approval {

@@ -11,6 +11,9 @@ use crate::client::{EngineError, RunHandle};
 use crate::engine::Engine;
 use crate::token::Secret;
 
+/// The longest journal that is replayed for somebody who looks, in events.
+const EVENTS_MAX: u64 = 50_000;
+
 /// A run that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedRun {
@@ -72,7 +75,59 @@ impl Recording {
     }
 }
 
+/// A run whose journal was read, to be replayed with the code that is registered here.
+pub struct Replay {
+    checker: Checker,
+    recording: Recording,
+}
+
+impl Replay {
+    /// Replays it. That takes a while and waits for nothing: call it where it disturbs nobody. What the code does between its
+    /// operations is done once more, as after any restart.
+    pub fn check(&self) -> Result<Replayed, ReplayError> {
+        self.checker.check(&self.recording)
+    }
+}
+
 impl RunHandle {
+    /// Reads what is needed to replay the run's current generation with the code that is registered here: whether that
+    /// goes on with it, and where in the source each operation was asked for.
+    ///
+    /// ```
+    /// # use outlast::{Ctx, Outlast};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), outlast::EngineError> {
+    /// async fn double(ctx: Ctx, n: u32) -> outlast::Result<u32> {
+    ///     ctx.step("twice", async |_| Ok(n * 2)).await
+    /// }
+    /// let engine = Outlast::memory().workflow("double", double).start().await?;
+    /// let run = engine.start("double", &21).id("a").await?;
+    /// run.result::<u32>().await?;
+    /// let replayed = run.replay().await?.check().expect("the code is the same");
+    /// let (key, location) = replayed.locations.iter().next().expect("it has one step");
+    /// assert_eq!(key.as_str(), "twice");
+    /// assert!(location.to_string().contains(".rs:"));
+    /// # engine.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn replay(&self) -> Result<Replay, EngineError> {
+        let inner = &self.engine().inner;
+        let store = inner.store()?;
+        let RunView { workflow, version, next, .. } = self.view().await?;
+        if next.0 > EVENTS_MAX {
+            return Err(EngineError::Invalid(format!(
+                "the journal of {} has {} events, the limit for replaying it here is {EVENTS_MAX}; read its events instead",
+                self.key(),
+                next.0
+            )));
+        }
+        if !inner.registry.knows(&workflow, &version) {
+            inner.registry.learn(&*store).await?;
+        }
+        Ok(Replay { checker: self.engine().checker(&*store).await?, recording: self.export().await? })
+    }
+
     /// The run's current generation with its journal, to keep and to replay later: see [`crate::check_replay`].
     pub async fn export(&self) -> Result<Recording, EngineError> {
         let store: Arc<dyn Store> = self.engine().inner.store()?;
@@ -84,9 +139,12 @@ impl Engine {
     /// Replays the journal of every run of this engine's namespace that has not ended, with the code that is registered
     /// here. Nothing is driven or written by it.
     pub async fn check_replay(&self) -> Result<Vec<CheckedRun>, EngineError> {
-        let (store, inner) = (self.inner.store()?, &self.inner);
+        let store = self.inner.store()?;
+        self.checker(&*store).await?.check_live(&*store, self.namespace.clone()).await
+    }
+
+    async fn checker(&self, store: &dyn Store) -> Result<Checker, EngineError> {
         let secret = Secret::new(store.secret().await?);
-        let checker = Checker::new(Arc::clone(&inner.registry), inner.limits.clone(), Some(secret));
-        checker.check_live(&*store, self.namespace.clone()).await
+        Ok(Checker::new(Arc::clone(&self.inner.registry), self.inner.limits.clone(), Some(secret)))
     }
 }

@@ -76,6 +76,8 @@ pub enum Standing {
     },
     /// The engine cannot go on with it.
     Parked {
+        /// Since when.
+        since: Option<Timestamp>,
         /// Why, and what to do.
         note: String,
     },

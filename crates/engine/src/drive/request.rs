@@ -18,6 +18,7 @@ use super::table::{Body, Code, Detail, Entry};
 impl Run {
     /// Takes note of a request, and matches it with what is recorded; whether nothing more is to be done about it.
     pub(super) fn admit(&mut self, requested: &mut Requested) -> Result<bool, Stop> {
+        self.note_location(requested);
         if let Some(kind) = requested.operation.starts()
             && let Some(key) = requested.operation.key().cloned()
         {
@@ -40,6 +41,15 @@ impl Run {
             }
             Operation::Emit { .. } | Operation::SetState { .. } => Ok(self.repeats()),
             _ => Ok(false),
+        }
+    }
+
+    /// Remembers where an operation was asked for, if whoever replays wants to know.
+    fn note_location(&mut self, requested: &Requested) {
+        if let Some(locations) = &mut self.locations
+            && let (Some(key), Some(location)) = (requested.operation.key(), &requested.location)
+        {
+            locations.entry(key.clone()).or_insert_with(|| location.clone());
         }
     }
 

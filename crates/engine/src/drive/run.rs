@@ -157,6 +157,8 @@ pub(crate) struct Run {
     pub(super) snapshots: Snapshots,
     /// It was restored from a snapshot, and nothing was committed since.
     is_from_snapshot: bool,
+    /// Where every operation was asked for; only while it is replayed and nothing else.
+    pub(super) locations: Option<BTreeMap<Key, Location>>,
 }
 
 impl Run {

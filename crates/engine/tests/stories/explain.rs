@@ -193,13 +193,14 @@ fn a_parked_run_says_why_and_what_to_do() {
         let engine = scene.engine(|engine| engine.workflow("w", new)).await;
         scene.pass(seconds(3_700)).await;
         let explanation = engine.run("a").unwrap().explain().await.unwrap();
-        let Standing::Parked { note } = &explanation.standing else { panic!("{explanation:?}") };
+        let Standing::Parked { since, note } = &explanation.standing else { panic!("{explanation:?}") };
         assert!(note.contains("60000 ms") && note.contains("61000 ms"), "{note}");
+        assert!(since.is_some_and(|since| since < scene.world.now()), "{since:?}");
         let told = told(&engine).await;
         assert_eq!(
             told.first().unwrap(),
             &format!(
-                "a (w version 1) is parked: {note}. Nothing is lost: once that is mended unpark it, or else terminate it."
+                "a (w version 1) is parked since 1970-01-01T00:01:00Z: {note}. Nothing is lost: once that is mended unpark it, or else terminate it."
             )
         );
         assert!(told.get(1).unwrap().starts_with("- The sleep __sleep-0 sleeps since"), "{told:?}");

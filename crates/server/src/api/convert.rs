@@ -57,6 +57,7 @@ pub(super) fn summary(view: &RunView) -> dto::RunSummary {
         version: view.version.to_string(),
         status: view.status.name().to_owned(),
         note: view.note.clone(),
+        parked_at: maybe_at(view.parked_at),
         generation: view.generation.0,
         events: view.next.0,
         parent: view.parent.as_ref().map(|parent| parent.run.to_string()),

@@ -91,6 +91,9 @@ pub struct RunSummary {
     /// Why it is parked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Since when it is parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_at: Option<String>,
     /// How often it continued as new.
     pub generation: u64,
     /// How many events its journal has.

@@ -1,4 +1,4 @@
-//! Where a script was, and what its variables held.
+//! Where a run was, what a script's variables held, and where in the source operations were asked for.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -43,4 +43,22 @@ pub struct TracedVariable {
     /// A JSON text of at most 4096 bytes: what is longer is cut, and what cannot be written as JSON is described in
     /// parentheses.
     pub value: String,
+}
+
+/// Where a run asked for its operations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LocationsView {
+    /// So many events were replayed.
+    pub events: u64,
+    /// In the order of their keys.
+    pub locations: Vec<OperationLocation>,
+}
+
+/// Where an operation was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OperationLocation {
+    /// Which operation.
+    pub key: String,
+    /// File, line and column.
+    pub location: String,
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outlast::{Ctx, Outlast};
+use outlast_server::Options;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -173,5 +175,63 @@ async fn a_flow_stands_where_it_stood_after_any_event() {
     house.until("/api/v1/runs/a/position", |position| position["current_node"] == "two").await;
     assert_eq!(house.get("/api/v1/runs/a/position?at=0").await.ok()["current_node"], "one");
     house.get("/api/v1/runs/a/trace").await.refused(422);
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_operations_were_asked_for_is_told_of_code_and_of_scripts_also_when_they_are_done() {
+    async fn calls(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        ctx.step("first", async |_| Ok(())).await?;
+        let _: Value = ctx.wait_for("go").await?;
+        Ok(())
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Outlast::sqlite(folder.path().join("house.db")).workflow("calls", calls).start().await.unwrap();
+    let house = House::on(engine, Options::default(), folder).await;
+    house.script("ask.wf", ASK).await;
+    for (workflow, run) in [("calls", "code"), ("ask", "script")] {
+        house.start(json!({ "workflow": workflow, "id": run })).await;
+        house.until_status(run, "waiting").await;
+    }
+    house.post("/api/v1/runs/script/signals/answer", json!({ "payload": 7 })).await.ok();
+    house.until("/api/v1/runs/script/events", |page| page["events"].as_array().unwrap().len() == 3).await;
+    let told = async |run: &str| {
+        let found = house.get(&format!("/api/v1/runs/{run}/locations")).await.ok();
+        let all = found["locations"].as_array().unwrap().clone().into_iter();
+        all.map(|one| format!("{} {}", one["key"].as_str().unwrap(), one["location"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let script = told("script").await;
+    assert_eq!(script, ["__wait-answer-0 ask.wf:3:24", "__wait-more-0 ask.wf:5:22"]);
+    let code = told("code").await;
+    let line = line!() - 23;
+    let at = |key: &str, line: u32, column: u32| format!("{key} {}:{line}:{column}", file!());
+    assert_eq!(code, [at("__wait-go-0", line + 1, 30), at("first", line, 13)]);
+    house.get("/api/v1/runs/nobody/locations").await.refused(404);
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_that_is_not_here_or_does_not_fit_says_no_places() {
+    async fn before(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        ctx.step("first", async |_| Ok(())).await
+    }
+    async fn after(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        ctx.step("second", async |_| Ok(())).await
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("house.db");
+    let engine = Outlast::sqlite(&file).workflow("calls", before).workflow("gone", before).start().await.unwrap();
+    for workflow in ["calls", "gone"] {
+        engine.start(workflow, &()).id(workflow).await.unwrap().result::<()>().await.unwrap();
+    }
+    engine.shutdown().await;
+    let engine = Outlast::sqlite(&file).workflow("calls", after).start().await.unwrap();
+    let house = House::on(engine, Options::default(), folder).await;
+    for (run, why) in [("calls", "the journal has STEP_FINISHED \"first\""), ("gone", "gone version 1")] {
+        let answer = house.get(&format!("/api/v1/runs/{run}/locations")).await;
+        answer.refused(422);
+        assert!(answer.body["message"].as_str().unwrap().contains(why), "{answer:?}");
+    }
     house.leave().await;
 }

@@ -300,6 +300,7 @@ fn a_commit_that_was_refused_leaves_no_trace() {
             version: Version::new("1").unwrap(),
             status: Status::Running,
             note: None,
+            parked_at: None,
             generation: Generation(0),
             next: Index(1),
             parent: None,

@@ -317,10 +317,12 @@ async fn tenth_try_parks_the_run(s: Scene<'_>) {
     for tries in 0..TRIES_MAX {
         assert_eq!(die_with(&s, &run).await, Some(tries), "try {tries} is made");
     }
+    let tenth = s.clock.now();
     assert_eq!(die_with(&s, &run).await, None, "ten in vain are enough");
     let view = s.view(&run).await;
     assert_eq!((view.status, view.owner, view.tries), (Status::Parked, None, TRIES_MAX));
     assert!(view.note.is_some_and(|note| note.contains("unpark")), "the note says what to do");
+    assert_eq!(view.parked_at, Some(tenth), "and its row since when");
     assert_eq!(die_with(&s, &run).await, None, "and it stays parked");
 }
 
@@ -355,9 +357,13 @@ async fn unpark_lets_the_run_go_on_with_a_clean_slate(s: Scene<'_>) {
     let mut held = s.own("a").await;
     let commit = held.commit().event("x").park("no such version");
     s.apply(&mut held, commit).await;
+    let parked = s.clock.now();
+    s.clock.advance(7);
+    assert_eq!(s.view(&held.run).await.parked_at, Some(parked));
     assert_eq!(s.store.unpark(held.run.clone()).await, Ok(true));
     let view = s.view(&held.run).await;
     assert_eq!((view.status, view.note, view.tries, view.ready), (Status::Queued, None, 0, true));
+    assert_eq!(view.parked_at, None);
     let lease = s.node("n", 1_000).await;
     assert_eq!(s.claim_ids(lease, 1).await, ["a"]);
 }

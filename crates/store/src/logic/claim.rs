@@ -63,12 +63,11 @@ pub(crate) fn take_over(rows: &mut dyn Rows, run: &RunRow, claim: &Claim) -> Res
         after.tries = run.tries.saturating_add(1);
     }
     if after.tries >= TRIES_MAX && !seize {
-        after.status = Status::Parked;
-        after.note = Some(format!(
+        let why = format!(
             "claimed {TRIES_MAX} times without progress: a turn of this run kills its driver; fix the workflow, then unpark"
-        ));
+        );
         after.disown();
-        after.wake(now);
+        after.park(why, now);
         rows.update_run(run, &after)?;
         return Ok(None);
     }
@@ -171,7 +170,7 @@ pub(crate) fn unpark(rows: &mut dyn Rows, key: &RunKey) -> Result<bool, Halt<Sto
     }
     let mut after = run.clone();
     after.status = Status::Queued;
-    after.note = None;
+    (after.note, after.parked_at) = (None, None);
     after.tries = 0;
     // Ready from now on, whatever woke it meanwhile: it must not park again at once for having waited too long. One that
     // was held back still is.

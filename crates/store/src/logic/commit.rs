@@ -353,10 +353,7 @@ fn advance(rows: &dyn Rows, run: &RunRow, commit: &Commit, signals_consumed: u32
         }
         Then::Pause => after.status = Status::Paused,
         Then::Park { reason } => {
-            after.status = Status::Parked;
-            after.note = Some(reason.clone());
-            // Unparking must find it ready even if nothing else happens.
-            after.wake(rows.now());
+            after.park(reason.clone(), rows.now());
         }
         Then::Finish(ending) => {
             after.status = ending.status();

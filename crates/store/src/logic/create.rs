@@ -164,6 +164,7 @@ fn fresh(new: &NewRun, root: Option<RunId>, now: Timestamp) -> RunRow {
         created_at: now,
         finished_at: None,
         note: None,
+        parked_at: None,
         deleted_at: None,
         inbox_next: InboxId(0),
         signals: 0,

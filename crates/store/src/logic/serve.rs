@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use outlast_core::commit::Status;
 use outlast_core::failure::code;
 use outlast_core::time::{Timestamp, millis};
 
@@ -37,15 +36,14 @@ pub(crate) fn park(rows: &mut dyn Rows, run: &RunRow, grace: Duration) -> Result
     }
     let (workflow, version) = (&run.workflow, &run.version);
     let mut after = run.clone();
-    after.status = Status::Parked;
-    after.note = Some(format!(
+    let why = format!(
         "{}: no node has offered {workflow} version {version} for {}; register it as a previous version (for a text, \
          the steps and workflows that it names), deploy, and unpark the run",
         code::WORKFLOW_VERSION_MISMATCH,
         spoken(grace)
-    ));
+    );
     after.disown();
-    after.wake(now);
+    after.park(why, now);
     rows.update_run(run, &after)?;
     Ok(true)
 }

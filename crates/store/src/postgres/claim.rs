@@ -81,7 +81,8 @@ pub(super) const ORPHANED: &str = concat!(
 const LOCK_LEASE: &str = "SELECT until FROM lease WHERE id = $1 FOR UPDATE";
 
 /// Sets a run aside that cannot be read, by its number alone.
-const PARK: &str = "UPDATE run SET status = 4, owner = NULL, claim = NULL, note = $2 WHERE seq = $1";
+const PARK: &str = "UPDATE run SET status = 4, owner = NULL, claim = NULL, note = $2, \
+     parked_at = (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) WHERE seq = $1";
 
 pub(super) const WAKES: &str = "SELECT r.ns, r.id FROM run r WHERE r.owner = $1 AND r.owner IS NOT NULL \
      AND r.ready_at IS NOT NULL ORDER BY r.seq LIMIT $2";

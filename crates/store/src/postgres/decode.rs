@@ -24,11 +24,11 @@ macro_rules! run_columns {
         "r.ns, r.seq, r.id, r.workflow, r.version, r.status, r.generation, r.next, r.fence, r.owner, r.claim, \
          r.ready_at, r.priority, r.tries, r.parent, r.parent_generation, r.parent_key, r.parent_detached, r.root, \
          r.created_at, r.finished_at, r.note, r.deleted_at, r.inbox_next, r.signals, r.answered, r.side, \
-         r.next_place, r.controlled"
+         r.next_place, r.controlled, r.parked_at"
     };
 }
 /// How many columns that is: whatever a statement selects besides comes after them.
-pub(super) const RUN_COLUMNS: usize = 29;
+pub(super) const RUN_COLUMNS: usize = 30;
 
 /// The columns [`wait`] reads, of a table called `w`.
 macro_rules! wait_columns {
@@ -168,6 +168,7 @@ fn read_run(row: &Row, names: &Namespaces) -> Result<RunRow, Detail> {
         side: fields.next()?,
         next_place: fields.time_or_none()?,
         controlled: fields.next()?,
+        parked_at: fields.time_or_none()?,
     })
 }
 

@@ -131,7 +131,8 @@ fn candidates(rows: &mut SqliteRows<'_>, claim: &Claim) -> Result<Vec<RunRow>, F
     rows.names.turns = turns;
     for (row, why) in corrupt {
         // A row nobody can read must not stop everybody: it parks, and says why.
-        rows.execute(statements::PARK_CORRUPT, params![row, format!("the run's row cannot be read: {why}")])?;
+        let why = format!("the run's row cannot be read: {why}");
+        rows.execute(statements::PARK_CORRUPT, params![row, why, rows.now().as_millis()])?;
     }
     found
 }

@@ -21,7 +21,7 @@ macro_rules! run_columns {
     () => {
         "row, ns, id, workflow, version, status, generation, next, fence, owner, claim, ready_at, priority, tries, \
          parent, parent_generation, parent_key, detached, root, created_at, finished_at, note, deleted_at, inbox_next, \
-         signals, answered, side, next_place, controlled"
+         signals, answered, side, next_place, controlled, parked_at"
     };
 }
 macro_rules! task_columns {
@@ -127,6 +127,7 @@ pub(super) fn run(row: &Row<'_>, namespace: Namespace) -> Result<RunRow> {
         side: row.get(26)?,
         next_place: time(row, 27)?,
         controlled: row.get(28)?,
+        parked_at: time(row, 29)?,
     })
 }
 

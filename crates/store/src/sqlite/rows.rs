@@ -171,6 +171,7 @@ impl<'c> SqliteRows<'c> {
             after.answered,
             after.side,
             time(after.next_place),
+            time(after.parked_at),
         ];
         self.change_run(statements::UPDATE_RUN, params, after)
     }

@@ -52,6 +52,7 @@ CREATE TABLE run (
     created_at        INTEGER NOT NULL,
     finished_at       INTEGER,
     note              TEXT,
+    parked_at         INTEGER,
     deleted_at        INTEGER,
     inbox_next        INTEGER NOT NULL CHECK (inbox_next >= 0),
     signals           INTEGER NOT NULL CHECK (signals >= 0),

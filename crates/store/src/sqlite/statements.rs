@@ -21,7 +21,7 @@ pub(super) const INSERT_RUN: &str = "INSERT INTO run (ns, id, workflow, version,
 
 pub(super) const UPDATE_RUN: &str = "UPDATE run SET version = ?2, status = ?3, generation = ?4, next = ?5, fence = ?6, \
      owner = ?7, claim = ?8, ready_at = ?9, tries = ?10, finished_at = ?11, note = ?12, deleted_at = ?13, \
-     inbox_next = ?14, signals = ?15, answered = ?16, side = ?17, next_place = ?18 WHERE row = ?1";
+     inbox_next = ?14, signals = ?15, answered = ?16, side = ?17, next_place = ?18, parked_at = ?19 WHERE row = ?1";
 
 /// The same without what indexes are made from, so that none is touched.
 pub(super) const UPDATE_RUN_IN_PLACE: &str = "UPDATE run SET version = ?2, generation = ?3, next = ?4, fence = ?5, claim = ?6, \
@@ -66,7 +66,7 @@ pub(super) const FORGET_SERVED: &str = "DELETE FROM served WHERE (workflow, vers
 pub(super) const WOKEN: &str =
     "SELECT ns, id FROM run WHERE owner = ?1 AND owner IS NOT NULL AND ready_at IS NOT NULL ORDER BY row LIMIT ?2";
 
-pub(super) const PARK_CORRUPT: &str = "UPDATE run SET status = 4, note = ?2, owner = NULL, claim = NULL WHERE row = ?1";
+pub(super) const PARK_CORRUPT: &str = "UPDATE run SET status = 4, note = ?2, parked_at = ?3, owner = NULL, claim = NULL WHERE row = ?1";
 
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";

@@ -79,7 +79,9 @@ impl Facts {
             Status::Running => self.running(),
             Status::Waiting => Standing::Suspended { reason: reason(operations) },
             Status::Paused => self.paused(),
-            Status::Parked => Standing::Parked { note: self.view.note.clone().unwrap_or_default() },
+            Status::Parked => {
+                Standing::Parked { since: self.view.parked_at, note: self.view.note.clone().unwrap_or_default() }
+            }
             Status::Completed | Status::Failed | Status::Cancelled => {
                 Standing::Ended { at: self.view.finished_at, how: self.ended() }
             }

@@ -57,8 +57,12 @@ impl fmt::Display for Standing {
                 because(f, reason.as_deref())?;
                 f.write_str(" Resume it to let it go on, or cancel it.")
             }
-            Standing::Parked { note } => {
-                write!(f, "is parked: {note}. Nothing is lost: once that is mended unpark it, or else terminate it.")
+            Standing::Parked { since, note } => {
+                f.write_str("is parked")?;
+                if let Some(since) = since {
+                    write!(f, " since {}", Utc(*since))?;
+                }
+                write!(f, ": {note}. Nothing is lost: once that is mended unpark it, or else terminate it.")
             }
             Standing::Ended { at, how } => ended(f, *at, how.as_ref()),
         }

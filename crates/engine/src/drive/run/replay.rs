@@ -1,6 +1,6 @@
 //! Feeding a program what is recorded, and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use outlast_core::event::{Class, Event};
@@ -28,6 +28,7 @@ impl Run {
     /// itself. `outputs` says whether what a run returned must be the same.
     pub(crate) fn replay(&mut self, end: Option<&Event>, outputs: bool) -> Result<Stands, Stop> {
         self.started = true;
+        self.locations = Some(BTreeMap::new());
         if self.loaded == Index(0) && matches!(end, Some(Event::RunCancelled { .. })) {
             // It was cancelled before it was admitted: its program never began.
             return Ok(Stands::Ended);
@@ -43,6 +44,11 @@ impl Run {
             self.compare_end(end, outcome, outputs)?;
         }
         Ok(Stands::Ended)
+    }
+
+    /// Where every operation was asked for that the program asked for in a replay.
+    pub(crate) fn into_locations(self) -> BTreeMap<Key, Location> {
+        self.locations.unwrap_or_default()
     }
 
     /// Behind the last fact there may be what the program asked for on the way to its end, with what came of it at once (a

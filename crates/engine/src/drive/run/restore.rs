@@ -97,6 +97,7 @@ impl Run {
             names_reported: 0,
             snapshots,
             is_from_snapshot,
+            locations: None,
         })
     }
 

@@ -1,15 +1,15 @@
-//! A run of a script, looked back at.
+//! A run, looked back at: what a script's variables held, and where in the source operations were asked for.
 
 use axum::Json as Answer;
 use axum::extract::State;
-use outlast::Trace;
+use outlast::{EngineError, Trace};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{Path, Query, whole};
-use crate::dto::{TraceView, TracedCallView, TracedVariable};
+use crate::dto::{LocationsView, OperationLocation, TraceView, TracedCallView, TracedVariable};
 use crate::error::{ApiError, ApiResult};
 
 /// When.
@@ -48,6 +48,31 @@ pub(in crate::api) async fn trace(
     let events = past.events();
     let looked = tokio::task::spawn_blocking(move || past.after(when.events())).await;
     Ok(Answer(shown(looked.map_err(|_| ApiError::internal())?, events)))
+}
+
+/// Where in its source a run asked for each of its operations, done or not. No journal says so: the run's current
+/// generation is replayed with the code that this server has, so its journal can have 50000 events, and a server that does
+/// not have the code, or only code that no longer fits the journal, answers 422. Flows have no such places: their operations are named after nodes.
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}/locations",
+    responses((status = 200, body = LocationsView))
+)]
+pub(in crate::api) async fn locations(
+    State(app): State<App>,
+    caller: Caller,
+    Path(run): Path<String>,
+) -> ApiResult<Answer<LocationsView>> {
+    let _turn = app.turn_to_look_back().await;
+    let replay = caller.engine.run(&run)?.replay().await?;
+    let replayed = tokio::task::spawn_blocking(move || replay.check()).await.map_err(|_| ApiError::internal())?;
+    let replayed = replayed.map_err(|error| {
+        EngineError::Invalid(format!("the run {run} cannot be replayed with the code of this server: {error}"))
+    })?;
+    let found = replayed.locations.into_iter();
+    let locations =
+        found.map(|(key, location)| OperationLocation { key: key.to_string(), location: location.to_string() });
+    Ok(Answer(LocationsView { events: replayed.events, locations: locations.collect() }))
 }
 
 fn shown(trace: Trace, events: u64) -> TraceView {

@@ -25,11 +25,11 @@ const ADVANCE: &str = "UPDATE run r SET next = k.next, tries = k.tries \
 const UPDATE: &str = "UPDATE run r SET version = k.version, status = k.status, generation = k.generation, \
      next = k.next, fence = k.fence, owner = k.owner, claim = k.claim, ready_at = k.ready_at, tries = k.tries, \
      finished_at = k.finished_at, note = k.note, deleted_at = k.deleted_at, inbox_next = k.inbox_next, \
-     signals = k.signals, answered = k.answered, side = k.side, next_place = k.next_place \
+     signals = k.signals, answered = k.answered, side = k.side, next_place = k.next_place, parked_at = k.parked_at \
      FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
      $8::bigint[], $9::bigint[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::int[], \
-     $16::int[], $17::boolean[], $18::bigint[]) k (seq, version, status, generation, next, fence, owner, claim, ready_at, tries, \
-     finished_at, note, deleted_at, inbox_next, signals, answered, side, next_place) WHERE r.seq = k.seq";
+     $16::int[], $17::boolean[], $18::bigint[], $19::bigint[]) k (seq, version, status, generation, next, fence, owner, claim, ready_at, tries, \
+     finished_at, note, deleted_at, inbox_next, signals, answered, side, next_place, parked_at) WHERE r.seq = k.seq";
 
 const INSERT_INPUTS: &str = "INSERT INTO run_input (ns, run, generation, input) \
      SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bytea[])";
@@ -125,7 +125,8 @@ fn update<'s>(updated: &[(Place, &'s RunRow)]) -> Step<'s> {
         small(row.signals),
         small(row.answered),
         row.side,
-        row.next_place.map(|at| at.as_millis())
+        row.next_place.map(|at| at.as_millis()),
+        row.parked_at.map(|at| at.as_millis())
     ])
 }
 

@@ -90,6 +90,7 @@ CREATE TABLE run (
     created_at bigint NOT NULL,
     finished_at bigint,
     note text,
+    parked_at bigint,
     deleted_at bigint,
     inbox_next whole NOT NULL,
     signals small_whole NOT NULL,
