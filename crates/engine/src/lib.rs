@@ -32,7 +32,7 @@ mod guides {
     struct Testing;
 }
 
-pub use check::{CheckedRun, Replay, Checker, Divergence, Recording, ReplayError, Replayed, check_replay};
+pub use check::{CheckedRun, Checker, Divergence, Recording, Replay, ReplayError, Replayed, check_replay};
 #[cfg(feature = "flow")]
 pub use client::Intervene;
 #[cfg(feature = "script")]

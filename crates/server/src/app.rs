@@ -13,6 +13,8 @@ use crate::audit::{Act, Audit, Made};
 use crate::auth::Access;
 use crate::bulk::Bulk;
 use crate::hooks::Hooks;
+use crate::mistakes::Mistakes;
+use crate::server::Options;
 
 /// How many may watch one run at once.
 const SUBSCRIBERS_PER_RUN_MAX: usize = 64;
@@ -33,6 +35,7 @@ struct Inner {
     metrics: Option<PrometheusHandle>,
     sql: bool,
     encrypted: bool,
+    mistakes: Mistakes,
     looks_back: Semaphore,
     bulk: Bulk,
     subscribers: Mutex<BTreeMap<String, usize>>,
@@ -42,22 +45,20 @@ struct Inner {
 impl App {
     pub(crate) fn new(
         engine: Engine,
-        access: Access,
+        options: &Options,
         audit: Option<Audit>,
-        hooks: Hooks,
         metrics: Option<PrometheusHandle>,
-        sql: bool,
-        encrypted: bool,
     ) -> App {
         App(Arc::new(Inner {
             engine,
-            access,
+            access: options.access.clone(),
             engines: Mutex::default(),
             audit,
-            hooks,
+            hooks: options.hooks.clone(),
             metrics,
-            sql,
-            encrypted,
+            sql: options.sql,
+            encrypted: options.tls.is_some(),
+            mistakes: options.mistakes.clone(),
             looks_back: Semaphore::new(LOOKS_BACK_MAX),
             bulk: Bulk::default(),
             subscribers: Mutex::default(),
@@ -76,6 +77,11 @@ impl App {
 
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.0.hooks
+    }
+
+    /// What is wrong with the files it follows.
+    pub(crate) fn mistakes(&self) -> BTreeMap<String, String> {
+        self.0.mistakes.all()
     }
 
     pub(crate) fn bulk(&self) -> &Bulk {

@@ -38,7 +38,7 @@ pub use tell::{
     Signal, Unparked,
 };
 pub use trace::{LocationsView, OperationLocation, TraceView, TracedCallView, TracedVariable};
-pub use workflow::{PutWorkflow, WorkflowList, WorkflowPut, WorkflowText, WorkflowVersionView};
+pub use workflow::{FileMistake, PutWorkflow, WorkflowList, WorkflowPut, WorkflowText, WorkflowVersionView};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

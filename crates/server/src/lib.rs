@@ -30,6 +30,7 @@ pub mod dto;
 mod error;
 mod hooks;
 mod instant;
+mod mistakes;
 mod page;
 mod replies;
 mod server;
@@ -40,6 +41,7 @@ pub use auth::{Access, NewToken, Scope, Token, TokenError, Tokens};
 pub use config::{ConfigError, ServerConfig};
 pub use error::ApiError;
 pub use hooks::{Hook, HookAction, HookError, HookSecret, Hooks};
+pub use mistakes::Mistakes;
 pub use server::{Bound, Options, Server, ServerError, Tls};
 pub use table::Route;
 

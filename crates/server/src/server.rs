@@ -28,6 +28,7 @@ use crate::audit::Audit;
 use crate::auth::Access;
 use crate::error::ApiError;
 use crate::hooks::Hooks;
+use crate::mistakes::Mistakes;
 use crate::page;
 
 pub use tls::Tls;
@@ -51,6 +52,8 @@ pub struct Options {
     pub metrics: bool,
     /// Whether it answers questions in SQL of admins of the engine's own namespace. They see every namespace.
     pub sql: bool,
+    /// What is wrong with the files it follows, if it follows any.
+    pub mistakes: Mistakes,
 }
 
 impl Default for Options {
@@ -64,6 +67,7 @@ impl Default for Options {
             connections_max: 4_096,
             metrics: true,
             sql: false,
+            mistakes: Mistakes::default(),
         }
     }
 }
@@ -113,8 +117,7 @@ impl Server {
         let listener = TcpListener::bind(&*addresses).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let metrics = self.options.metrics.then(metrics::handle).flatten();
-        let Options { access, hooks, sql, .. } = self.options.clone();
-        let app = App::new(self.engine, access, audit, hooks, metrics, sql, self.options.tls.is_some());
+        let app = App::new(self.engine, &self.options, audit, metrics);
         Ok(Bound { listener, address, router: router(&app), app, options: self.options })
     }
 }

@@ -6,6 +6,8 @@ export interface Failure {
   message: string;
   data?: unknown;
   permanent?: boolean;
+  /** Where it came from, for people. */
+  trace?: string;
 }
 
 export interface Started {

@@ -163,19 +163,14 @@ export const tasks = (state?: string, run?: string) =>
     refetchInterval: CALM_MS,
   })
 
-/** The tasks of a run that are not done, with what their last attempts said: that is in no journal. */
-export const openTasks = (run: string) =>
-  queryOptions({
-    queryKey: ['run', run, 'tasks'],
-    queryFn: () => answered(api.GET('/api/v1/tasks', { params: { query: { run, limit: 1000 } } })),
-    refetchInterval: LIVE_MS,
-  })
-
 export const task = (id: string) =>
   queryOptions({
     queryKey: ['task', id],
     queryFn: () => answered(api.GET('/api/v1/tasks/{task}', { params: { path: { task: id } } })),
   })
+
+/** A task that is not done, with what its last attempt said: that is in no journal. */
+export const openTask = (id: string) => queryOptions({ ...task(id), refetchInterval: LIVE_MS, retry: false })
 
 export const workers = queryOptions({
   queryKey: ['workers'],

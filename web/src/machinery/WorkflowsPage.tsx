@@ -7,7 +7,7 @@ import { useMay } from '../shell/scopes'
 import { Empty, ErrorNote, Loading } from '../ui/Notes'
 import { Table } from '../ui/Table'
 import { Time } from '../ui/Time'
-import { short } from '../ui/text'
+import { short, visible } from '../ui/text'
 
 export function WorkflowsPage() {
   const found = useQuery(liveWorkflows)
@@ -21,6 +21,14 @@ export function WorkflowsPage() {
       </div>
       <ErrorNote error={found.error} />
       {found.isPending && !found.error && <Loading />}
+      {(found.data?.mistakes ?? []).map(({ file, text }) => (
+        <div key={file} className="note note-bad" role="alert">
+          <strong>
+            <bdi className="mono">{visible(file)}</bdi> has a mistake; what it said before holds.
+          </strong>
+          <pre className="trace">{visible(text)}</pre>
+        </div>
+      ))}
       {found.data && all.length === 0 && (
         <Empty title="There are no workflows. Have the server read a folder of .wf and .flow.yaml files:" command="outlast serve --workflows examples/scripts" />
       )}

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useContext, useState } from 'react'
 import { ActionDialog } from '../act/ActionDialog'
-import { openTasks } from '../api/queries'
+import { openTask } from '../api/queries'
 import { Status } from '../ui/Status'
 import { Time } from '../ui/Time'
 import { Value } from '../ui/Value'
@@ -11,7 +11,6 @@ import { length } from '../ui/time'
 import { AttemptNote, FailureNote, Lines } from './Failure'
 import { ForkAt } from './forks'
 import type { Operation } from './operations'
-import { RunId } from './runId'
 
 /** Everything about one operation. */
 export function Detail({ operation, onClose }: { operation: Operation; onClose?: () => void }) {
@@ -71,8 +70,7 @@ export function Detail({ operation, onClose }: { operation: Operation; onClose?:
 
 /** A task that is not done: the queue knows what its attempts came to, the journal only what became of the last one. */
 function Attempts({ task }: { task: string }) {
-  const run = useContext(RunId)
-  const found = useQuery(openTasks(run)).data?.tasks.find((view) => view.task === task)
+  const found = useQuery(openTask(task)).data?.task
   if (!found) return null
   const { state, attempt, worker, until, note } = found
   return (

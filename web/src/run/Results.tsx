@@ -4,7 +4,6 @@ import { type RunView, hasEnded } from '../api/types'
 import { Value } from '../ui/Value'
 import { download } from '../ui/text'
 import { FailureNote } from './Failure'
-import { failureOf } from './operations'
 import type { Journal } from './useJournal'
 
 /** What the run began with, what it came to, and what it tells observers. */
@@ -18,7 +17,7 @@ export function Results({ view, journal }: { view: RunView; journal: Journal }) 
       {result?.error && (
         <section>
           <h3>Error</h3>
-          <FailureNote error={{ ...result.error, trace: traceOf(journal) }} />
+          <FailureNote error={{ ...result.error, trace: result.error.trace ?? undefined }} />
         </section>
       )}
       {result?.status === 'completed' && (
@@ -33,12 +32,6 @@ export function Results({ view, journal }: { view: RunView; journal: Journal }) 
       {state && <Part title="State, as it was told last" value={state.payload} file={`${view.summary.run}.state.json`} />}
     </div>
   )
-}
-
-/** Where a run's error came from: the journal says it, the result does not. */
-function traceOf({ events }: Journal): string | undefined {
-  const last = events.findLast(({ kind }) => kind === 'RUN_ERRORED')
-  return last && failureOf(last)?.trace
 }
 
 function Part({ title, value, file }: { title: string; value: unknown; file: string }) {

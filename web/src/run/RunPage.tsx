@@ -16,7 +16,6 @@ import { OperationsTab } from './OperationsTab'
 import { Results } from './Results'
 import { Timeline } from './Timeline'
 import { ForkAt } from './forks'
-import { RunId } from './runId'
 import { operationsOf } from './operations'
 import { useJournal } from './useJournal'
 
@@ -98,16 +97,14 @@ export function RunPage() {
   return (
     <div className="run">
       <Header view={view.data} explained={explained.data} style={style} operations={operations} journal={journal} />
-      <RunId value={run}>
-        <ForkAt value={may('admin') ? forkAt : undefined}>
-          <Tabs
-            label="Parts of the run"
-            tabs={tabs}
-            chosen={tab}
-            onChoose={(next) => void navigate({ search: { tab: next }, replace: true })}
-          />
-        </ForkAt>
-      </RunId>
+      <ForkAt value={may('admin') ? forkAt : undefined}>
+        <Tabs
+          label="Parts of the run"
+          tabs={tabs}
+          chosen={tab}
+          onChoose={(next) => void navigate({ search: { tab: next }, replace: true })}
+        />
+      </ForkAt>
     </div>
   )
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use outlast::Engine;
-use outlast_server::{Options, Server};
+use outlast_server::{Mistakes, Options, Server};
 
 use super::serve::{LISTEN, Signals, unbound, until_stopped};
 use crate::commands::run::refused;
@@ -54,11 +54,12 @@ pub(crate) async fn dev(asked: Dev) -> Result<Exit> {
     show_logs(Screen::stderr(false));
     // Before it is read: what changes meanwhile is read again.
     let watch = Watch::new(Path::new(CONFIG), Some(Path::new(".")));
-    let settings = settings_or_none();
+    let mistakes = Mistakes::default();
+    let settings = settings_or_none(&mistakes);
     let database = asked.database.get();
     let builder = settings.register(database.create()?).grace(GRACE);
     let engine = builder.start().await.map_err(|error| refused(error, &database))?;
-    let served = begin(&engine, &asked, settings).await;
+    let served = begin(&engine, &asked, settings, mistakes).await;
     let (bound, mut folder) = match served {
         Ok(begun) => begun,
         Err(error) => {
@@ -73,17 +74,22 @@ pub(crate) async fn dev(asked: Dev) -> Result<Exit> {
     until_stopped(&engine, bound, signals, async { folder.follow(watch).await }).await
 }
 
-async fn begin(engine: &Engine, asked: &Dev, settings: Settings) -> Result<(outlast_server::Bound, Folder)> {
+async fn begin(
+    engine: &Engine,
+    asked: &Dev,
+    settings: Settings,
+    mistakes: Mistakes,
+) -> Result<(outlast_server::Bound, Folder)> {
     let site = Site::new(engine.clone(), &settings)?;
     let (access, hooks, sql) = (site.access(false), site.hooks(), settings.server.sql);
-    let options = Options { access, hooks, sql, drain: GRACE, ..Options::default() };
+    let options = Options { access, hooks, sql, drain: GRACE, mistakes: mistakes.clone(), ..Options::default() };
     let bound = Server::new(engine.clone(), options).bind(&asked.listen).await.map_err(unbound)?;
-    let mut folder = Folder { site, names: BTreeMap::new() };
+    let mut folder = Folder { site, names: BTreeMap::new(), mistakes };
     note(&format!("outlast {} in {}", env!("CARGO_PKG_VERSION"), here()?));
     folder.put(files_in(Path::new("."))).await;
     folder.tell(&settings);
     if let Err(error) = folder.site.put_schedules(&settings).await {
-        complain(CONFIG, &error);
+        complain(&folder.mistakes, CONFIG, &error);
     }
     Ok((bound, folder))
 }
@@ -93,9 +99,9 @@ fn here() -> Result<String> {
 }
 
 /// A mistake in the file is no reason not to begin: it is about to be mended.
-fn settings_or_none() -> Settings {
+fn settings_or_none(mistakes: &Mistakes) -> Settings {
     Settings::read(Path::new(CONFIG)).unwrap_or_else(|error| {
-        complain(CONFIG, &error);
+        complain(mistakes, CONFIG, &error);
         Settings::none()
     })
 }
@@ -105,6 +111,8 @@ struct Folder {
     site: Site,
     /// The workflows of each file.
     names: BTreeMap<PathBuf, Vec<String>>,
+    /// For whoever looks at the page.
+    mistakes: Mistakes,
 }
 
 impl Folder {
@@ -118,6 +126,7 @@ impl Folder {
                 note(&format!("{} {} {names}", Palette::stderr().good("↻"), file.display()));
             }
             for file in gone {
+                self.mistakes.none_in(&file.display().to_string());
                 if let Some(names) = self.names.remove(&file) {
                     let names = names.join(", ");
                     let line =
@@ -140,8 +149,11 @@ impl Folder {
             Err(error) => Err(error),
         };
         match taken {
-            Ok(()) => note(&format!("{} {CONFIG}", Palette::stderr().good("↻"))),
-            Err(error) => complain(CONFIG, &error),
+            Ok(()) => {
+                self.mistakes.none_in(CONFIG);
+                note(&format!("{} {CONFIG}", Palette::stderr().good("↻")));
+            }
+            Err(error) => complain(&self.mistakes, CONFIG, &error),
         }
     }
 
@@ -155,9 +167,10 @@ impl Folder {
             };
             match put {
                 Ok(names) => {
+                    self.mistakes.none_in(&shown);
                     self.names.insert(file, names);
                 }
-                Err(error) => complain(&shown, &error),
+                Err(error) => complain(&self.mistakes, &shown, &error),
             }
         }
     }
@@ -206,7 +219,8 @@ fn label(text: &str) -> String {
 }
 
 /// What is wrong with a file. Nothing stops for it.
-fn complain(file: &str, error: &anyhow::Error) {
+fn complain(mistakes: &Mistakes, file: &str, error: &anyhow::Error) {
+    mistakes.found(file, &format!("{error:#}"));
     let report = error.downcast_ref::<Stop>().is_some_and(Stop::is_report);
     if report {
         note(&format!("{error}"));

@@ -64,7 +64,9 @@ fn for_people(shown: &Shown) -> String {
     let mut parts = vec![format!("{}  {workflow}  {}", palette.bold(run), status(palette, word))];
     let ended = finished_at.as_deref().map_or(String::new(), |at| format!(", ended {at}{}", took(created_at, at)));
     let parked = parked_at.as_deref().map_or(String::new(), |at| format!(", parked {at}"));
-    parts.push(palette.dim(&format!("created {created_at}{ended}{parked}, {events} events, version {}", short(version, 13))));
+    parts.push(
+        palette.dim(&format!("created {created_at}{ended}{parked}, {events} events, version {}", short(version, 13))),
+    );
     parts.extend(note.iter().map(|note| palette.warn(note)));
     if !shown.timeline.is_empty() {
         let lines = shown.timeline.iter().map(|line| cells(line, created_at, palette));

@@ -151,8 +151,19 @@ impl Remote {
 }
 
 fn run(summary: dto::RunSummary) -> Run {
-    let dto::RunSummary { run, workflow, version, status, note, parked_at, generation, events, parent, created_at, finished_at } =
-        summary;
+    let dto::RunSummary {
+        run,
+        workflow,
+        version,
+        status,
+        note,
+        parked_at,
+        generation,
+        events,
+        parent,
+        created_at,
+        finished_at,
+    } = summary;
     Run { run, workflow, version, status, note, parked_at, generation, events, parent, created_at, finished_at }
 }
 

@@ -190,6 +190,10 @@ pub enum WaitsFor {
         task: TaskId,
         /// Where it stands; none once it has ended.
         state: Option<TaskState>,
+        /// Attempts that failed.
+        failed: u32,
+        /// How the last of them did, if that is known.
+        error: Option<Failure>,
     },
     /// What lies in it: it is a scope.
     Inside,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use outlast::testing::Programs;
-use outlast::{Ctx, Engine, Jitter, Outlast, Retry, Standing, Status, WaitsFor};
+use outlast::{Ctx, Engine, Error, Jitter, Outlast, Retry, Standing, Status, TaskContext, WaitsFor};
 use outlast_core::commit::NewRun;
 use outlast_core::id::{Version, WorkflowName};
 use outlast_core::lifecycle::{Rule, State, SuspendReason};
@@ -55,6 +55,29 @@ fn a_sleeping_run_says_when_its_timer_wakes_it() {
             assert_eq!(sleep.location.is_some(), hot_runs > 0);
         });
     }
+}
+
+#[test]
+fn a_task_that_is_tried_again_says_what_failed_and_when_that_is() {
+    async fn charge(_: TaskContext, (): ()) -> outlast::Result<()> {
+        Err(Error::new("broke", "no funds"))
+    }
+    async fn pays(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        let retry = Retry::attempts(5).initial(seconds(60)).jitter(Jitter::None);
+        ctx.task::<()>("charge", &()).retry(retry).await
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("pays", pays).task("charge", charge)).await;
+        engine.start("pays", &()).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let explanation = engine.run("a").unwrap().explain().await.unwrap();
+        let task = explanation.operations.first().unwrap();
+        let WaitsFor::Task { failed: 1, error: Some(error), .. } = &task.on else { panic!("{task:?}") };
+        assert_eq!(error.code, "broke");
+        let expected = "which is tried again later, after attempt 1 failed (broke: no funds) since 2023-11-14 22:13:20 \
+                        UTC; its next attempt is at 2023-11-14 22:14:20 UTC.";
+        assert!(task.to_string().ends_with(expected), "{task}");
+    });
 }
 
 /// "RETRY_SCHEDULED > WAIT_SCHEDULED > CALLBACK_PENDING", and each operation says what it waits for.
@@ -200,7 +223,7 @@ fn a_parked_run_says_why_and_what_to_do() {
         assert_eq!(
             told.first().unwrap(),
             &format!(
-                "a (w version 1) is parked since 1970-01-01T00:01:00Z: {note}. Nothing is lost: once that is mended unpark it, or else terminate it."
+                "a (w version 1) is parked since 2023-11-14 22:14:20 UTC: {note}. Nothing is lost: once that is mended unpark it, or else terminate it."
             )
         );
         assert!(told.get(1).unwrap().starts_with("- The sleep __sleep-0 sleeps since"), "{told:?}");

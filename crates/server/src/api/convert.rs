@@ -110,6 +110,7 @@ pub(super) fn failure(failure: &Failure) -> dto::FailureView {
         message: failure.message.clone(),
         data: failure.data.as_deref().map(dto::json),
         permanent: failure.permanent,
+        trace: failure.trace.clone(),
     }
 }
 
@@ -121,6 +122,10 @@ pub(super) fn failure_of(view: dto::FailureView) -> ApiResult<Failure> {
     }
     let failure = Failure::new(code, view.message);
     let failure = if view.permanent { failure.permanent() } else { failure };
+    let failure = match view.trace {
+        Some(trace) => failure.with_trace(trace),
+        None => failure,
+    };
     Ok(match view.data {
         Some(data) => failure.with_data(compact(&data).get().to_owned()),
         None => failure,

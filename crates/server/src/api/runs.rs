@@ -208,6 +208,7 @@ pub(super) async fn result(
         message: note.clone(),
         data: None,
         permanent: false,
+        trace: None,
     });
     let (workflow, status) = (view.workflow.to_string(), view.status.name().to_owned());
     Ok((StatusCode::ACCEPTED, Answer(RunResult { run, workflow, status, output: None, error })))
@@ -238,7 +239,8 @@ async fn ended_as(handle: RunHandle, workflow: String) -> ApiResult<RunResult> {
         Err(EngineError::Failed(failure)) => ("failed", None, Some(convert::failure(&failure))),
         Err(EngineError::Cancelled(reason)) => {
             let message = reason.unwrap_or_else(|| "the run was cancelled".to_owned());
-            let error = dto::FailureView { code: "cancelled".to_owned(), message, data: None, permanent: true };
+            let error =
+                dto::FailureView { code: "cancelled".to_owned(), message, data: None, permanent: true, trace: None };
             ("cancelled", None, Some(error))
         }
         Err(error) => return Err(error.into()),

@@ -1,11 +1,15 @@
 //! Workflows that are text.
 
+use std::collections::BTreeMap;
+
 use axum::Json as Answer;
+use axum::extract::State;
 
 use super::convert;
+use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{Json, Path, text};
-use crate::dto::{PutWorkflow, WorkflowList, WorkflowPut, WorkflowText};
+use crate::dto::{FileMistake, PutWorkflow, WorkflowList, WorkflowPut, WorkflowText};
 use crate::error::{ApiError, ApiResult};
 
 /// The longest name of a file.
@@ -31,9 +35,12 @@ pub(super) async fn put(caller: Caller, Json(request): Json<PutWorkflow>) -> Api
 
 /// What new runs can begin with.
 #[utoipa::path(get, path = "/api/v1/workflows", responses((status = 200, body = WorkflowList)))]
-pub(super) async fn list(caller: Caller) -> ApiResult<Answer<WorkflowList>> {
+pub(super) async fn list(State(app): State<App>, caller: Caller) -> ApiResult<Answer<WorkflowList>> {
     let workflows = caller.engine.workflows().await?.into_iter().map(convert::workflow).collect();
-    Ok(Answer(WorkflowList { workflows }))
+    let is_ours = caller.engine.namespace() == app.engine().namespace();
+    let known = if is_ours { app.mistakes() } else { BTreeMap::new() };
+    let mistakes = known.into_iter().map(|(file, text)| FileMistake { file, text }).collect();
+    Ok(Answer(WorkflowList { workflows, mistakes }))
 }
 
 /// The current version of a workflow, with its text.
@@ -49,7 +56,7 @@ pub(super) async fn versions(caller: Caller, Path(workflow): Path<String>) -> Ap
     if versions.is_empty() {
         return Err(unknown(&workflow));
     }
-    Ok(Answer(WorkflowList { workflows: versions.into_iter().map(convert::workflow).collect() }))
+    Ok(Answer(WorkflowList { workflows: versions.into_iter().map(convert::workflow).collect(), mistakes: Vec::new() }))
 }
 
 /// One version of a workflow, with its text.

@@ -230,6 +230,9 @@ pub struct FailureView {
     /// Whether trying again is pointless.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub permanent: bool,
+    /// Where it came from, for people: the calls and the source line, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 /// Makes a new run out of the beginning of another one's history. Exactly one of `at`, `node` and `failed` must be given.

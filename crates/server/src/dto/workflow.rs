@@ -44,6 +44,19 @@ pub struct WorkflowVersionView {
 pub struct WorkflowList {
     /// What new runs can begin with, by name; or all versions of a workflow, the oldest text first.
     pub workflows: Vec<WorkflowVersionView>,
+    /// What is wrong with files that the server follows: what they said before holds. Told to callers of the server's own
+    /// namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mistakes: Vec<FileMistake>,
+}
+
+/// A file that cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileMistake {
+    /// Which file.
+    pub file: String,
+    /// What is wrong with it, with lines and columns where that is known.
+    pub text: String,
 }
 
 /// A workflow with its text.

@@ -206,7 +206,7 @@ async fn where_operations_were_asked_for_is_told_of_code_and_of_scripts_also_whe
     let code = told("code").await;
     let line = line!() - 23;
     let at = |key: &str, line: u32, column: u32| format!("{key} {}:{line}:{column}", file!());
-    assert_eq!(code, [at("__wait-go-0", line + 1, 30), at("first", line, 13)]);
+    assert_eq!(code, [at("__wait-go-0", line + 1, 28), at("first", line, 13)]);
     house.get("/api/v1/runs/nobody/locations").await.refused(404);
     house.leave().await;
 }

@@ -99,11 +99,12 @@ async fn a_signal_with_a_start_comes_with_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_run_is_an_answer_and_not_an_error() {
     let house = House::open().await;
-    house.script("fails.wf", "workflow fails(input) { throw \"no\" }").await;
+    house.script("fails.wf", "workflow fails(input) { throw new Error(\"no\") }").await;
     house.start(json!({ "workflow": "fails", "id": "a" })).await;
     let result = house.result("a").await;
     assert_eq!(result["status"], "failed");
     assert!(result["error"]["message"].as_str().unwrap().contains("no"), "{result}");
+    assert!(result["error"]["trace"].as_str().unwrap().contains("fails.wf:1:"), "{result}");
     house.leave().await;
 }
 

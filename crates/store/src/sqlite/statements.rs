@@ -66,7 +66,8 @@ pub(super) const FORGET_SERVED: &str = "DELETE FROM served WHERE (workflow, vers
 pub(super) const WOKEN: &str =
     "SELECT ns, id FROM run WHERE owner = ?1 AND owner IS NOT NULL AND ready_at IS NOT NULL ORDER BY row LIMIT ?2";
 
-pub(super) const PARK_CORRUPT: &str = "UPDATE run SET status = 4, note = ?2, parked_at = ?3, owner = NULL, claim = NULL WHERE row = ?1";
+pub(super) const PARK_CORRUPT: &str =
+    "UPDATE run SET status = 4, note = ?2, parked_at = ?3, owner = NULL, claim = NULL WHERE row = ?1";
 
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (ns, run, generation, idx, kind, version, key, at, meta, payload) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";

@@ -161,6 +161,7 @@ fn view(failure: &Failure) -> dto::FailureView {
         message: failure.message.clone(),
         data,
         permanent: failure.permanent,
+        trace: failure.trace.clone(),
     }
 }
 

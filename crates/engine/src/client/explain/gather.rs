@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use outlast_core::commit::{InboxItem, InboxKind, Status, TimerKind};
 use outlast_core::event::Event;
-use outlast_core::id::{Index, Key, SignalName};
+use outlast_core::id::{Index, Key, SignalName, TaskId};
 use outlast_core::journal::{Journal, RecordedOperation};
 use outlast_core::lifecycle::{Decision, OperationView, Situation, State, SuspendReason, decide};
 use outlast_core::operation::{OperationKind, ancestors};
 use outlast_core::record::Record;
 use outlast_core::time::Timestamp;
-use outlast_store::{Awaited, Held, RunView, StoreError};
+use outlast_store::{Awaited, Held, LIST_PAGE_MAX, RunView, StoreError, TaskState, TaskView};
 
 use super::{Ended, Explanation, Standing, Unread, Waiting, WaitsFor};
 use crate::client::{EngineError, RunHandle};
@@ -38,7 +38,11 @@ pub(super) async fn explain(handle: &RunHandle) -> Result<Explanation, EngineErr
         Status::Queued => handle.engine.inner.store()?.held(handle.run.clone()).await?,
         _ => None,
     };
-    let facts = Facts { view, inspected, records, journal, awaiting, inbox, held };
+    let tasks = match awaiting.iter().any(|awaited| matches!(awaited, Awaited::Task { .. })) {
+        true => handle.engine.tasks().run(handle.run.id.as_str()).page_size(LIST_PAGE_MAX).await?.tasks,
+        false => Vec::new(),
+    };
+    let facts = Facts { tasks, view, inspected, records, journal, awaiting, inbox, held };
     let operations = facts.operations();
     Ok(Explanation {
         standing: facts.standing(&operations),
@@ -63,6 +67,8 @@ struct Facts {
     records: Vec<Record>,
     journal: Journal,
     awaiting: Vec<Awaited>,
+    /// What the queue says of the tasks it waits for; of thousands, only of the first.
+    tasks: Vec<TaskView>,
     inbox: Vec<InboxItem>,
     held: Option<Held>,
 }
@@ -200,11 +206,22 @@ impl Facts {
                     Awaited::Task { id, state, .. } if id == task => Some(*state),
                     _ => None,
                 });
-                (WaitsFor::Task { task: task.clone(), state }, None)
+                self.waits_for_task(task, state)
             }
             Event::ScopeStarted { .. } => (WaitsFor::Inside, None),
             _ => return None,
         })
+    }
+
+    /// What failed before is told by the queue alone, and when it is tried again.
+    fn waits_for_task(&self, task: &TaskId, state: Option<TaskState>) -> (WaitsFor, Option<Timestamp>) {
+        let queued = self.tasks.iter().find(|queued| queued.id == *task && Some(queued.state) == state);
+        let rests = queued.filter(|queued| matches!(queued.state, TaskState::Delayed | TaskState::Ready));
+        // Of one that a worker has, the note is how far it is.
+        let error = rests.and_then(|queued| serde_json::from_slice(queued.note.as_deref()?).ok());
+        let failed = queued.map_or(0, |queued| queued.attempt - u32::from(rests.is_none() && queued.attempt > 0));
+        let until = rests.filter(|queued| queued.state == TaskState::Delayed).map(|queued| queued.available_at);
+        (WaitsFor::Task { task: task.clone(), state, failed, error }, until)
     }
 
     /// Whether the answer to a wait is there.

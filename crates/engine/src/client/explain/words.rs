@@ -147,7 +147,15 @@ impl fmt::Display for Waiting {
                 write!(f, " waits for the end of the run {run}, which is {}", status.name())?;
             }
             WaitsFor::Child { run, status: None } => write!(f, " waits for the run {run}, which has ended")?,
-            WaitsFor::Task { task, state } => write!(f, " waits for the task {task}, which {}", task_words(*state))?,
+            WaitsFor::Task { task, state, failed, error } => {
+                write!(f, " waits for the task {task}, which {}", task_words(*state, *failed))?;
+                match (failed, error) {
+                    (0, _) => {}
+                    (1, None) => f.write_str(", after 1 attempt in vain")?,
+                    (failed, None) => write!(f, ", after {failed} attempts in vain")?,
+                    (failed, Some(error)) => write!(f, ", after attempt {failed} failed ({error})")?,
+                }
+            }
             WaitsFor::Inside => f.write_str(" waits for what is in it")?,
         }
         self.times(f)?;
@@ -165,12 +173,13 @@ impl Waiting {
         match &self.on {
             WaitsFor::Retry { .. } => write!(f, " at {until}."),
             WaitsFor::Body => write!(f, "; its time is up at {until}."),
+            WaitsFor::Task { state: Some(TaskState::Delayed), .. } => write!(f, "; its next attempt is at {until}."),
+            WaitsFor::Task { .. } => write!(f, ", until {until} at the latest."),
             WaitsFor::Timer => write!(f, " until {until}; its timer wakes the run then."),
             WaitsFor::Signal { .. }
             | WaitsFor::Approval { .. }
             | WaitsFor::Callback { .. }
             | WaitsFor::Child { .. }
-            | WaitsFor::Task { .. }
             | WaitsFor::Inside => write!(f, ", until {until} at the latest."),
         }
     }
@@ -216,9 +225,10 @@ fn noun(kind: OperationKind) -> &'static str {
     }
 }
 
-fn task_words(state: Option<TaskState>) -> &'static str {
+fn task_words(state: Option<TaskState>, failed: u32) -> &'static str {
     match state {
         Some(TaskState::Ready) => "no worker has taken yet",
+        Some(TaskState::Delayed) if failed > 0 => "is tried again later",
         Some(TaskState::Delayed) => "is to begin later",
         Some(TaskState::Claimed) => "a worker has taken",
         Some(TaskState::Dead) => "failed for good",
