@@ -23,6 +23,10 @@ use crate::snapshot::{self, SnapshotError};
 use crate::state::{Block, Role, Saved, Slot, State};
 use crate::walk::Path;
 
+/// How a journal can come not to fit: whoever reads why a run is parked should know which it is.
+const MISFIT: &str =
+    "either the journal is damaged, or this is a fork whose input does not fit what it kept: fork from further back";
+
 /// A run of a flow, as the driver sees it: facts in, requests out.
 ///
 /// Its own marks are facts too: it asks for one at a time with [`Operation::Mark`], and goes on when that comes back with
@@ -161,7 +165,7 @@ impl Program for FlowProgram {
             Input::Fact { index, event } => {
                 self.next = Index(index.0 + 1);
                 if let Err(error) = self.state.apply(index, event, Care::Lenient) {
-                    self.unsound = Some(error.to_string());
+                    self.unsound = Some(format!("{error}; {MISFIT}"));
                 }
             }
             // Whoever drives the flow runs its steps.

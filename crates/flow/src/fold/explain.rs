@@ -3,7 +3,12 @@
 use outlast_core::event::Event;
 use outlast_core::id::Key;
 
+use crate::mark::Mark;
+use crate::model::{NodeKind, Rule};
 use crate::state::{Container, Slot, State};
+
+/// What a branch is called, by its place.
+type Name = fn(u32) -> String;
 
 impl State {
     pub(super) fn explain(&mut self, event: &Event) -> String {
@@ -14,6 +19,9 @@ impl State {
                 return format!("`{child}` is not a child of `{node}`");
             }
             Event::ContainerIterationStarted { node, index, .. } => {
+                if let Some(told) = self.other_branch(node, *index) {
+                    return told;
+                }
                 match self.container_of(node).map(|container| (container.next, container.active.contains_key(index))) {
                     Some((next, _)) if *index < next => {
                         return format!("the iterations of `{node}` go back from {} to {index}", next - 1);
@@ -52,6 +60,28 @@ impl State {
         }
     }
 
+    /// A branch is chosen once. Another one would be if what its condition reads is not what it was: in a fork with another
+    /// input.
+    fn other_branch(&mut self, node: &Key, then: u32) -> Option<String> {
+        let now = match &self.mark {
+            Some(Mark::IterationStarted { node: of, index, .. }) if of == node => Some(*index),
+            _ => None,
+        };
+        let name = self.at(node, &mut |spot, _, _| {
+            let NodeKind::Container(container) = &spot.node().kind else { return None };
+            match container.rule {
+                Rule::If { .. } => Some(side as Name),
+                Rule::Switch { .. } => Some(branch as Name),
+                Rule::Foreach { .. } | Rule::Loop { .. } | Rule::Parallel => None,
+            }
+        })??;
+        let instead = now.filter(|now| *now != then).map_or("none".to_owned(), name);
+        let took = name(then);
+        Some(format!(
+            "`{node}` took {took} when this was recorded, and takes {instead} with the input and outputs it has now"
+        ))
+    }
+
     fn container_of(&mut self, key: &Key) -> Option<Container> {
         self.at(key, &mut |spot, _, _| match &spot.block.slots[spot.place] {
             Slot::Running(entry) if entry.attempt == spot.attempt => {
@@ -66,6 +96,18 @@ impl State {
         })
         .flatten()
     }
+}
+
+fn side(index: u32) -> String {
+    match index {
+        0 => "`then`".to_owned(),
+        1 => "`else`".to_owned(),
+        other => branch(other),
+    }
+}
+
+fn branch(index: u32) -> String {
+    format!("branch {index}")
 }
 
 /// An event, in a few words.

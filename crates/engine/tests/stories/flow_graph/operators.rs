@@ -218,3 +218,42 @@ nodes: [{ id: slow, type: task, task: nobodys, with: 1 }, { id: w, type: wait, s
         assert!(!forked.iter().any(|line| line.contains("TASK_SCHEDULED")), "{forked:?}");
     });
 }
+
+/// What is kept was decided with the input it had. One that decides otherwise parks the fork, which says so.
+#[test]
+fn a_fork_whose_input_takes_another_branch_than_it_kept_says_which() {
+    let text = "flow: story\nnodes:\n  - id: dear\n    type: switch\n    on: '${input.kind}'\n    cases:\n      \
+                - { value: a, body: [{ id: one, type: wait, signal: go }] }\n      \
+                - { value: b, body: [{ id: two, type: wait, signal: go }] }\n  - id: big\n    type: if\n    \
+                condition: '${input.amount > 100}'\n    then: [{ id: ask, type: wait, signal: go }]\n    \
+                else: [{ id: small, type: wait, signal: go }]\n";
+    tell(text, async |scene, engine| {
+        let run = engine.start("story", &json!({ "amount": 500, "kind": "a" })).id("a").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let other = json!({ "amount": 500, "kind": "b" });
+        let first = run.fork(journal(&engine, "a").await.len() as u64).id("b").input(&other).await.unwrap();
+        run.signal("go", &1, "1").await.unwrap();
+        scene.pass(seconds(1)).await;
+        let all = journal(&engine, "a").await.len() as u64;
+        let second = run.fork(all).id("c").input(&json!({ "amount": 5, "kind": "a" })).await.unwrap();
+        let neither = run.fork(all).id("d").input(&json!({ "amount": 5, "kind": "c" })).await.unwrap();
+        scene.pass(seconds(1)).await;
+        for (fork, expected) in [
+            (
+                first,
+                "`dear` took branch 0 when this was recorded, and takes branch 1 with the input and outputs it has now",
+            ),
+            (
+                second,
+                "`big` took `then` when this was recorded, and takes `else` with the input and outputs it has now",
+            ),
+            (
+                neither,
+                "`dear` took branch 0 when this was recorded, and takes none with the input and outputs it has now",
+            ),
+        ] {
+            let note = fork.run.view().await.unwrap().note.unwrap();
+            assert!(note.contains(expected) && note.ends_with("fork from further back"), "{note}");
+        }
+    });
+}
