@@ -16,6 +16,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         [dashes, program, rest @ ..] if dashes == "--" => {
             let cluster = Cluster::start(Synced::Yes)?;
             let mut command = Command::new(program);
+            process::forget_us(&mut command);
             command.args(rest).envs(cluster.variables());
             process::run(&mut command, CtrlC::BelongsToChild)
         }

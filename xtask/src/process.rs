@@ -51,15 +51,19 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
-    // `cargo run` describes *this* package to us. Build scripts that watch these variables would rebuild everything
-    // each time one switches between `cargo xtask …` and plain cargo.
+    forget_us(&mut command);
+    command
+}
+
+/// `cargo run` describes *this* package to us. Build scripts that watch these variables would rebuild everything each time one
+/// switches between `cargo xtask …` and plain cargo.
+pub(crate) fn forget_us(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             command.env_remove(name.as_ref());
         }
     }
-    command
 }
 
 /// Runs to the end and fails unless it succeeds, or with [`Interrupted`] when a signal came first.
@@ -130,6 +134,25 @@ fn wait(command: &mut Command, ctrl_c: CtrlC) -> Result<ExitStatus> {
                 end(&mut child, !at_terminal)?;
                 return Err(Interrupted { signal }.into());
             }
+        }
+    }
+}
+
+/// A child that runs beside others, with all it starts. It ends when this goes.
+pub(crate) struct Beside(Child);
+
+impl Beside {
+    pub(crate) fn start(command: &mut Command) -> Result<Beside> {
+        // A group of its own: Ctrl-C is for whoever is in the foreground, and this one is ended after them.
+        command.stdin(Stdio::null()).process_group(0);
+        command.spawn().map(Beside).with_context(|| format!("cannot run `{}`", describe(command)))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Err(error) = end(&mut self.0, true) {
+            eprintln!("{error:#}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::process::{self, CtrlC, cargo};
+use crate::process::{self, Beside, CtrlC, cargo};
 use crate::stages::Stages;
 use crate::tools;
 use crate::usage::Usage;
@@ -59,6 +59,18 @@ fn test(browser: &Path) -> Result<()> {
     let mut command = npm_command(&["test"]);
     command.env("OUTLAST_BIN", binary(Profile::Debug)?).env("OUTLAST_SHOP", shop()?).env("CHROMIUM", browser);
     process::run(&mut command, CtrlC::EndsUs)
+}
+
+/// The command with the page inside, for whoever works on it.
+pub(crate) fn command() -> Result<PathBuf> {
+    binary(Profile::Debug)
+}
+
+/// Serves the page from its source, with a server's data, until what is returned goes.
+pub(crate) fn follow(server: &str) -> Result<Beside> {
+    let mut command = npm_command(&["run", "dev"]);
+    command.env("OUTLAST_URL", server);
+    Beside::start(&mut command)
 }
 
 /// Measures it: `cargo xtask bench web`.
