@@ -115,6 +115,16 @@ fn whoever_a_child_waits_for_is_named_and_the_parent_goes_on() {
 }
 
 #[test]
+fn every_child_is_watched_however_many_there_were_before_it() {
+    let place = Place::new(&[
+        ("parent.wf", "for (let n = 0; n < 70; n++) { await Workflow.run(\"kid\", n) }\nreturn \"all\""),
+        ("kid.wf", "await Task.run(\"noop\", Inputs)"),
+    ]);
+    let said = place.call(&["run", "parent.wf", "--id", "p"]).exits(0);
+    assert_eq!(said.err.matches("✓ kid › noop").count(), 70, "{}", said.err);
+}
+
+#[test]
 fn a_flow_runs_too() {
     let flow = "flow: sum\nnodes:\n  - id: each\n    type: foreach\n    items: '${input}'\n    as: n\n    body: \
                 [{ id: work, type: task, task: noop, with: '${n}' }]\nresult: '${each.count}'\n";

@@ -65,8 +65,6 @@ struct Watched {
     prefix: String,
     /// How many of the events it had are not heard yet.
     unheard: u64,
-    /// Nothing more comes.
-    is_over: bool,
 }
 
 impl<'e> Watcher<'e> {
@@ -117,7 +115,7 @@ impl<'e> Watcher<'e> {
             }
         });
         self.streams.push(events.boxed());
-        self.watched.insert(run.to_owned(), Watched { prefix, unheard, is_over: false });
+        self.watched.insert(run.to_owned(), Watched { prefix, unheard });
     }
 
     /// Watches until there is something to say.
@@ -174,7 +172,7 @@ impl<'e> Watcher<'e> {
     ) -> Result<Option<Outcome>, EngineError> {
         let is_main = run == self.run;
         let Some(Observed { at, event, .. }) = heard? else {
-            self.watched.entry(run.to_owned()).and_modify(|watched| watched.is_over = true);
+            self.watched.remove(run);
             return Ok(if is_main {
                 Some(Outcome::Rests(Box::new(self.engine.run(run)?.view().await?)))
             } else {
@@ -212,10 +210,11 @@ impl<'e> Watcher<'e> {
 
     /// Hears all that is to be heard of a run, if it has ended. What comes of others meanwhile has its turn later.
     async fn hear_out(&mut self, run: &str) -> Result<(), EngineError> {
-        if !self.watched.contains_key(run) || !self.engine.run(run)?.status().await?.is_terminal() {
+        let has_ended = self.engine.run(run)?.status().await.is_ok_and(Status::is_terminal);
+        if !has_ended {
             return Ok(());
         }
-        while self.watched.get(run).is_some_and(|watched| !watched.is_over) {
+        while self.watched.contains_key(run) {
             let held = self.held.iter().position(|(of, _)| of == run).and_then(|place| self.held.remove(place));
             match held {
                 Some((_, heard)) => drop(self.heard(run, heard).await?),
