@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
 use metrics_exporter_prometheus::PrometheusHandle;
-use outlast::{Engine, EngineError};
+use outlast::{Engine, EngineError, Namespace};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::audit::{Act, Audit, Made};
 use crate::auth::Access;
 use crate::bulk::Bulk;
+use crate::error::{ApiError, ApiResult};
 use crate::hooks::Hooks;
 use crate::mistakes::Mistakes;
+use crate::rates::Rates;
 use crate::server::Options;
 
 /// How many may watch one run at once.
@@ -36,6 +38,7 @@ struct Inner {
     sql: bool,
     encrypted: bool,
     mistakes: Mistakes,
+    rates: Rates,
     looks_back: Semaphore,
     bulk: Bulk,
     subscribers: Mutex<BTreeMap<String, usize>>,
@@ -59,6 +62,7 @@ impl App {
             sql: options.sql,
             encrypted: options.tls.is_some(),
             mistakes: options.mistakes.clone(),
+            rates: Rates::new(options.requests_per_second),
             looks_back: Semaphore::new(LOOKS_BACK_MAX),
             bulk: Bulk::default(),
             subscribers: Mutex::default(),
@@ -77,6 +81,14 @@ impl App {
 
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.0.hooks
+    }
+
+    /// Counts a request of a namespace, and refuses one too many.
+    pub(crate) fn count(&self, namespace: &Namespace) -> ApiResult<()> {
+        self.0.rates.take(namespace.as_str(), self.0.engine.now()).map_err(|per_second| {
+            let message = format!("the namespace {namespace} has asked more than {per_second} times in a second");
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message, "wait a second, then send it again")
+        })
     }
 
     /// What is wrong with the files it follows.

@@ -1,5 +1,7 @@
 //! What an `outlast.toml` says about a server: its tokens and webhooks.
 
+use std::num::NonZeroU32;
+
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -58,6 +60,8 @@ pub struct ServerConfig {
     pub hooks: Vec<Hook>,
     /// Whether it answers questions in SQL.
     pub sql: bool,
+    /// How many requests a second it takes from a namespace.
+    pub requests_per_second: Option<NonZeroU32>,
 }
 
 #[derive(Deserialize)]
@@ -75,6 +79,7 @@ struct File {
 struct Section {
     #[serde(default)]
     sql: bool,
+    requests_per_second: Option<NonZeroU32>,
 }
 
 #[derive(Deserialize)]
@@ -101,9 +106,9 @@ fn default_namespace() -> String {
 impl ServerConfig {
     /// Reads a text. A secret is written as `env:NAME`, and `env` says what the variable has.
     pub fn from_toml(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<ServerConfig, ConfigError> {
-        let File { server: Section { sql }, tokens, hooks } = toml::from_str(text)?;
+        let File { server: Section { sql, requests_per_second }, tokens, hooks } = toml::from_str(text)?;
         let hooks = hooks.into_iter().map(|entry| entry.hook(&env)).collect::<Result<Vec<_>, _>>()?;
-        let config = ServerConfig { tokens, hooks, sql };
+        let config = ServerConfig { tokens, hooks, sql, requests_per_second };
         // What is wrong is said now, and not when somebody calls.
         Tokens::new(&config.tokens)?;
         Hooks::new(config.hooks.clone())?;

@@ -32,6 +32,7 @@ mod hooks;
 mod instant;
 mod mistakes;
 mod page;
+mod rates;
 mod replies;
 mod server;
 mod table;

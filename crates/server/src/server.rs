@@ -7,6 +7,7 @@ mod tls;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub struct Options {
     pub metrics: bool,
     /// Whether it answers questions in SQL of admins of the engine's own namespace. They see every namespace.
     pub sql: bool,
+    /// How many requests a second it takes from a namespace; as many as come if nobody says otherwise.
+    pub requests_per_second: Option<NonZeroU32>,
     /// What is wrong with the files it follows, if it follows any.
     pub mistakes: Mistakes,
 }
@@ -67,6 +70,7 @@ impl Default for Options {
             connections_max: 4_096,
             metrics: true,
             sql: false,
+            requests_per_second: None,
             mistakes: Mistakes::default(),
         }
     }

@@ -167,7 +167,7 @@ const REFUSALS: [(u16, &str); 14] = [
     (413, "Something is larger than its limit."),
     (415, "The body is not JSON."),
     (422, "The request can be read, and says what cannot be."),
-    (429, "There are too many of them at once."),
+    (429, "There are too many of them at once, or the namespace asks too often."),
     (500, "A fault of the server."),
     (503, "The database does not answer, or the server is shutting down."),
     (507, "The disk is full."),
@@ -186,7 +186,7 @@ fn may_refuse(status: u16, method: &str, path: &str, needs: Needs, operation: &O
         409 => writes || path.contains("{run}"),
         408 | 413 | 415 | 507 => writes,
         410 => writes || path.contains("{run}"),
-        429 => path.ends_with("/stream") || path == "/api/v1/bulk",
+        429 => needs.scope().is_some(),
         _ => true,
     }
 }

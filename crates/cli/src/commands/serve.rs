@@ -133,6 +133,7 @@ async fn serve_on(engine: &Engine, asked: &Serve, settings: Settings) -> Result<
         audit: asked.audit.clone(),
         drain: asked.drain,
         sql: asked.sql || settings.server.sql,
+        requests_per_second: settings.server.requests_per_second,
         ..Options::default()
     };
     let signals = Signals::new()?;

@@ -87,6 +87,9 @@ pub(crate) async fn guard(State((app, scope)): State<(App, Scope)>, mut request:
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(),
     };
+    if let Err(refused) = app.count(caller.engine.namespace()) {
+        return refused.into_response();
+    }
     let reads = reads(request.method());
     if let (false, Err(refused)) = (reads, IdempotencyKey::read(request.headers())) {
         return refused.into_response();

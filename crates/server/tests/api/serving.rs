@@ -1,11 +1,16 @@
 //! Connections that do not behave.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use outlast_server::{Access, Options, Scope, Tokens};
+use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::house::House;
+use crate::house::{Answer, House, token};
 
 /// Sends bytes as they are, and reads what comes.
 pub(crate) async fn raw(house: &House, bytes: &[u8]) -> String {
@@ -64,5 +69,27 @@ async fn a_body_may_have_four_mebibytes_and_not_one_byte_more() {
             assert_eq!(response.status().as_u16(), status);
         }
     }
+    house.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_asks_too_often_is_told_so_and_others_go_on() {
+    let tokens = [token("ann", "shop", &[Scope::Read]), token("bob", "bank", &[Scope::Read])];
+    let known = tokens.each_ref().map(|new| new.token.clone());
+    let access = Access::Tokens(Arc::new(Tokens::new(&known).unwrap()));
+    let house = House::with(Options { access, requests_per_second: NonZeroU32::new(2), ..Options::default() }).await;
+    let house = house.showing(&tokens[0].text);
+    let asked = join_all((0..50).map(|_| house.request(Method::GET, "/api/v1/runs").send())).await;
+    let (taken, refused): (Vec<_>, Vec<_>) =
+        asked.into_iter().map(Result::unwrap).partition(|answer| answer.status().is_success());
+    assert!(taken.len() >= 2, "as many as a second allows come through at once");
+    let answer = refused.into_iter().next().expect("fifty at once are too many");
+    assert_eq!(answer.headers()["retry-after"], "1");
+    assert_eq!(Answer::of(answer).await.refused(429), "rate_limited");
+    let house = house.showing(&tokens[1].text);
+    house.get("/api/v1/runs").await.ok();
+    // What was asked for too often has room again when time has passed.
+    let house = house.showing(&tokens[0].text);
+    while house.get("/api/v1/runs").await.status != 200 {}
     house.leave().await;
 }
