@@ -56,13 +56,13 @@ function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[];
     <Dialog title={`${action.title} ${plural(fitting.length, 'run')}`} onClose={onClose}>
       <p>{action.happens}</p>
       {fitting.length < runs.length && (
-        <p className="faint">{plural(runs.length - fitting.length, 'selected run')} will be left as they are: their status does not allow it.</p>
+        <p className="faint">Left as before: {plural(runs.length - fitting.length, 'selected run')} with a status that does not allow it.</p>
       )}
       {action.takesReason && !progress && (
-        <label>
-          Reason
-          <input value={reason} onChange={(event) => setReason(event.target.value)} />
-        </label>
+        <div className="field">
+          <label htmlFor="bulk-reason">Reason (may be empty)</label>
+          <input id="bulk-reason" value={reason} onChange={(event) => setReason(event.target.value)} />
+        </div>
       )}
       {progress && (
         <p role="status">
@@ -79,7 +79,7 @@ function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[];
           {progress?.over ? 'Close' : 'Leave it'}
         </button>
         {!progress && (
-          <button type="button" className="primary" disabled={fitting.length === 0} onClick={() => void go()}>
+          <button type="button" className={action.isDangerous ? 'danger' : 'primary'} disabled={fitting.length === 0} onClick={() => void go()}>
             {action.title} {plural(fitting.length, 'run')}
           </button>
         )}

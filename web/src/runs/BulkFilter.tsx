@@ -73,7 +73,7 @@ export function BulkFilter({ filter, onClose }: { filter: RunFilter; onClose: ()
       ))}
       {action.takesReason && !begun.data && (
         <div className="field">
-          <label htmlFor="bulk-reason">Reason</label>
+          <label htmlFor="bulk-reason">Reason (may be empty)</label>
           <input id="bulk-reason" value={reason} onChange={(event) => setReason(event.target.value)} />
         </div>
       )}
@@ -83,7 +83,7 @@ export function BulkFilter({ filter, onClose }: { filter: RunFilter; onClose: ()
           {begun.data ? 'Close' : 'Leave it'}
         </button>
         {!begun.data && (
-          <button type="button" className="primary" disabled={matched === 0 || begun.isPending} onClick={() => begun.mutate()}>
+          <button type="button" className={action.isDangerous ? 'danger' : 'primary'} disabled={matched === 0 || begun.isPending} onClick={() => begun.mutate()}>
             {action.title} {plural(matched, 'run')}
           </button>
         )}
