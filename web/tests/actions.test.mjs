@@ -72,6 +72,10 @@ test('fork at an event with another input, and delete', async () => {
   await dialog.getByRole('link', { name: 'fork-2' }).click()
   await page.getByRole('heading', { name: 'fork-2', exact: true }).waitFor()
   assert.equal(await page.getByRole('dialog').count(), 0)
+  // What it kept was begun before it was: its time is as long as its only operation.
+  await page.getByText('1 operation over').waitFor()
+  const [all, one] = await page.locator('.timeline').evaluate((drawn) => [drawn.querySelector('.bar').textContent, drawn.querySelector('.timeline-length').textContent])
+  assert.equal(all.match(/over (.+?)Zoom/)[1], one)
   await page.goto(`${site.url}/runs/fork-1`)
   const removal = await press(page, 'Delete')
   await removal.getByText('Deleted.').waitFor()

@@ -18,6 +18,8 @@ import { length } from '../ui/time'
 
 const STATES = ['ready', 'claimed', 'delayed', 'dead']
 const MINUTE_MS = 60_000
+/** What happens at the instant up to which a task stays as it is. */
+const UNTIL: Record<string, string> = { delayed: 'next try', claimed: 'lease ends' }
 
 /** Queues with their depth, and the tasks in them. */
 export function QueuesPage() {
@@ -105,7 +107,7 @@ function Depths({ samples, at }: { samples: Sample[]; at: number }) {
                   {of('outlast_queue_tasks', queue, state) ?? 0}
                 </td>
               ))}
-              <td>{length((of('outlast_queue_oldest_seconds', queue) ?? 0) * 1_000)}</td>
+              <td>{oldest(of('outlast_queue_oldest_seconds', queue))}</td>
               <td className="number">{endedOf(samples, queue)}</td>
               <td className="number">{perMinute(queue)}</td>
             </tr>
@@ -116,6 +118,9 @@ function Depths({ samples, at }: { samples: Sample[]; at: number }) {
     </>
   )
 }
+
+/** How long the oldest task has waited; none does in a queue where that is nothing. */
+const oldest = (seconds = 0) => (seconds > 0 ? length(seconds * 1_000) : '–')
 
 function Task({ view, onAct }: { view: TaskView; onAct: (action: Action) => void }) {
   const [open, setOpen] = useState(false)
@@ -131,17 +136,19 @@ function Task({ view, onAct }: { view: TaskView; onAct: (action: Action) => void
           </span>
         </div>
         <div className="faint wrap">
-          <span className="mono">{visible(view.task)}</span>{' '}
+          <span className="mono">{visible(view.task)}</span>
           {view.run && (
             <>
+              {' '}
               for{' '}
               <Link to="/runs/$run" params={{ run: view.run }}>
                 {view.run}
               </Link>
             </>
-          )}{' '}
-          {view.worker && `held by ${view.worker}`} {view.died_at && <>failed for good <Time at={view.died_at} /></>}
-          {!view.died_at && view.until && <>until <Time at={view.until} /></>}
+          )}
+          {view.worker && `, held by ${view.worker}`}
+          {view.died_at && <>, failed for good <Time at={view.died_at} /></>}
+          {!view.died_at && view.until && <>, {UNTIL[view.state] ?? 'until'} <Time at={view.until} /></>}
         </div>
         <details onToggle={(event) => setOpen(event.currentTarget.open)}>
           <summary>What it got, and what it said last</summary>
