@@ -161,25 +161,3 @@ test('trouble groups runs with the same cause, failed ones and parked ones', asy
   await page.locator('.item').filter({ hasText: 'parked' }).getByText('replay mismatch').waitFor()
   await page.locator('.item').filter({ hasText: 'parked' }).getByRole('link', { name: 'way-2-lost' }).waitFor()
 })
-
-test('the doctor looks, and repairs when somebody wants that', async () => {
-  const page = await site.open('/doctor')
-  await page.getByRole('button', { name: 'Look' }).click()
-  await page.getByText(/^Healthy:/).waitFor()
-  assert.equal(await page.getByRole('button', { name: /^Repair/ }).count(), 0)
-  // Nothing makes a database ill but writing to it; what the server would say then is said here.
-  const bodies = []
-  await page.route('**/api/v1/doctor', async (route) => {
-    const { repair } = route.request().postDataJSON()
-    bodies.push(repair)
-    const finding = { run: 'formed-1', ailment: 'its timer is missing', repaired: repair }
-    await route.fulfill({ json: { runs: 3, healthy: repair, findings: [finding] } })
-  })
-  await page.getByRole('button', { name: 'Look' }).click()
-  await page.getByText('Not healthy: 3 runs looked at, 1 finding.').waitFor()
-  await page.getByText('Not repaired.').waitFor()
-  await page.getByRole('button', { name: 'Repair 1 finding' }).click()
-  await page.getByText('Repaired.', { exact: true }).waitFor()
-  assert.deepEqual(bodies, [false, true])
-  assert.equal(await page.getByRole('button', { name: /^Repair/ }).count(), 0)
-})
