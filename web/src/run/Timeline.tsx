@@ -99,7 +99,7 @@ function Bar({ operation, until, share }: { operation: Operation; until: number;
       {retries.slice(0, 50).map((at) => (
         <span key={at} className="timeline-retry" style={{ left: share(at) }} title={`an attempt failed at ${exact(at)}`} />
       ))}
-      <span className="timeline-length" style={endsLate ? { right: `calc(100% - ${share(end)} + 4px)` } : { left: share(end) }}>
+      <span className="timeline-length" style={endsLate ? { right: `calc(100% - ${share(end)})` } : { left: share(end) }}>
         {lasted}
         {tries}
       </span>
