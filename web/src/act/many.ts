@@ -95,7 +95,7 @@ export async function actOnMany(
     for (let run = left.shift(); run !== undefined; run = left.shift()) {
       const name = run
       await actPlainly(action.id, name, reason, crypto.randomUUID()).then(
-        () => onTold(name),
+        (answer) => onTold(name, 'was_parked' in answer && !answer.was_parked ? new Error('it was not parked: nothing was done') : undefined),
         (error: unknown) => onTold(name, error),
       )
     }

@@ -54,7 +54,7 @@ function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[];
   }
   return (
     <Dialog title={`${action.title} ${plural(fitting.length, 'run')}`} onClose={onClose}>
-      <p>{action.happens}</p>
+      {!progress?.over && <p>{action.happens}</p>}
       {fitting.length < runs.length && (
         <p className="faint">Left as before: {plural(runs.length - fitting.length, 'selected run')} with a status that does not allow it.</p>
       )}
@@ -71,7 +71,7 @@ function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[];
       )}
       {progress?.refused.slice(0, 20).map(({ run, error }) => (
         <p key={run} className="note note-bad">
-          {run}: {sentence(error instanceof ApiError ? `${error.message}; ${error.hint}` : String(error))}
+          {run}: {sentence(error instanceof ApiError ? `${error.message}; ${error.hint}` : (error as Error).message)}
         </p>
       ))}
       <div className="buttons">

@@ -60,10 +60,10 @@ export function BulkFilter({ filter, onClose }: { filter: RunFilter; onClose: ()
           </select>
         </div>
       )}
-      <p>{action.happens}</p>
+      <p>{isDone ? `${action.title} ${plural(progress.matched, 'run')}.` : action.happens}</p>
       <p role="status">
         {progress
-          ? `${isDone ? 'Done' : 'Under way'}: ${progress.done} of ${progress.matched}, ${progress.refused} refused. It goes on when this page is closed.`
+          ? `${isDone ? 'Done' : 'Under way'}: ${progress.done} of ${progress.matched}, ${progress.refused} refused.${isDone ? '' : ' It goes on when this page is closed.'}`
           : counted.data && `${plural(matched, 'run')} of this filter ${matched === 1 ? 'fits' : 'fit'} now.`}
       </p>
       {progress?.refusals?.map(({ run, message }) => (
