@@ -19,6 +19,7 @@ export async function portray(page, name, options = {}) {
   const seen = await page.evaluate(() => ({
     scheme: matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light',
     wide: document.documentElement.scrollWidth,
+    cut: [...document.querySelectorAll('.table')].filter((table) => table.scrollWidth > table.clientWidth).map((table) => table.ariaLabel),
     part: document.querySelector('dialog[open]') ? 'dialog' : undefined,
     // The link of the page that is shown, in a bar that is wider than a telephone.
     here: document.querySelector('.top nav [aria-current]')?.getBoundingClientRect().toJSON(),
@@ -26,6 +27,7 @@ export async function portray(page, name, options = {}) {
   await page.screenshot({ path: `${FOLDER}${name}-${width}-${seen.scheme}.png`, ...options })
   const found = await findings(page, seen.part)
   if (seen.wide > width) found.push(`it is ${seen.wide} px wide`)
+  for (const table of seen.cut) found.push(`the table ${table} is cut off`)
   if (seen.here && (seen.here.left < 0 || seen.here.right > width)) found.push(`where one is is cut off, from ${seen.here.left} to ${seen.here.right}`)
   return found.map((finding) => `${name}, ${width} px, ${seen.scheme}: ${finding}`)
 }

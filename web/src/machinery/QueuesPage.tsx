@@ -18,6 +18,8 @@ import { length } from '../ui/time'
 
 const STATES = ['ready', 'claimed', 'delayed', 'dead']
 const MINUTE_MS = 60_000
+/** Columns that count what this server heard of. */
+const ENDED = ['ended here', 'per minute']
 /** What happens at the instant up to which a task stays as it is. */
 const UNTIL: Record<string, string> = { delayed: 'next try', claimed: 'lease ends' }
 
@@ -98,7 +100,7 @@ function Depths({ samples, at }: { samples: Sample[]; at: number }) {
   return (
     <>
       {queues.length > 0 && (
-        <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest', 'ended here', 'per minute']}>
+        <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest', ...ENDED]} wide={ENDED}>
           {queues.map((queue) => (
             <tr key={queue}>
               <th scope="row">{queue}</th>
@@ -108,13 +110,13 @@ function Depths({ samples, at }: { samples: Sample[]; at: number }) {
                 </td>
               ))}
               <td>{oldest(of('outlast_queue_oldest_seconds', queue))}</td>
-              <td className="number">{endedOf(samples, queue)}</td>
-              <td className="number">{perMinute(queue)}</td>
+              <td className="number cell-wide">{endedOf(samples, queue)}</td>
+              <td className="number cell-wide">{perMinute(queue)}</td>
             </tr>
           ))}
         </Table>
       )}
-      <p className="faint">What ended is what this server heard of since it started.</p>
+      {queues.length > 0 && <p className="faint cell-wide">What ended is what this server heard of since it started.</p>}
     </>
   )
 }
