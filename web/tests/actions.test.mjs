@@ -72,6 +72,10 @@ test('fork at an event with another input, and delete', async () => {
   await dialog.getByRole('link', { name: 'fork-2' }).click()
   await page.getByRole('heading', { name: 'fork-2', exact: true }).waitFor()
   assert.equal(await page.getByRole('dialog').count(), 0)
+  // What it kept was begun before it was: its time is as long as its only operation.
+  await page.getByText('1 operation over').waitFor()
+  const [all, one] = await page.locator('.timeline').evaluate((drawn) => [drawn.querySelector('.bar').textContent, drawn.querySelector('.timeline-length').textContent])
+  assert.equal(all.match(/over (.+?)Zoom/)[1], one)
   await page.goto(`${site.url}/runs/fork-1`)
   const removal = await press(page, 'Delete')
   await removal.getByText('Deleted.').waitFor()
@@ -156,26 +160,4 @@ test('trouble groups runs with the same cause, failed ones and parked ones', asy
   for (const run of ['same-1', 'same-2']) await page.locator('.item').filter({ hasText: '2 runs of fails' }).getByRole('link', { name: run }).waitFor()
   await page.locator('.item').filter({ hasText: 'parked' }).getByText('replay mismatch').waitFor()
   await page.locator('.item').filter({ hasText: 'parked' }).getByRole('link', { name: 'way-2-lost' }).waitFor()
-})
-
-test('the doctor looks, and repairs when somebody wants that', async () => {
-  const page = await site.open('/doctor')
-  await page.getByRole('button', { name: 'Look' }).click()
-  await page.getByText(/^Healthy:/).waitFor()
-  assert.equal(await page.getByRole('button', { name: /^Repair/ }).count(), 0)
-  // Nothing makes a database ill but writing to it; what the server would say then is said here.
-  const bodies = []
-  await page.route('**/api/v1/doctor', async (route) => {
-    const { repair } = route.request().postDataJSON()
-    bodies.push(repair)
-    const finding = { run: 'formed-1', ailment: 'its timer is missing', repaired: repair }
-    await route.fulfill({ json: { runs: 3, healthy: repair, findings: [finding] } })
-  })
-  await page.getByRole('button', { name: 'Look' }).click()
-  await page.getByText('Not healthy: 3 runs looked at, 1 finding.').waitFor()
-  await page.getByText('Not repaired.').waitFor()
-  await page.getByRole('button', { name: 'Repair 1 finding' }).click()
-  await page.getByText('Repaired.', { exact: true }).waitFor()
-  assert.deepEqual(bodies, [false, true])
-  assert.equal(await page.getByRole('button', { name: /^Repair/ }).count(), 0)
 })

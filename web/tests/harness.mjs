@@ -1,6 +1,6 @@
 // A real server, a real browser. `OUTLAST_BIN` is the command; `CHROMIUM` is the browser.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
@@ -122,9 +122,18 @@ class Site {
     })
   }
 
-  async restart() {
+  /** Stops the server and starts it again; meanwhile its folder is nobody's. */
+  async restart(meanwhile = () => undefined) {
     await stop(this.server)
+    meanwhile()
     this.server = await serve(this.command, this.folder, this.port)
+  }
+
+  /** Writes to the database behind the server's back. Only while it is stopped. */
+  tamper(statement) {
+    const program = 'import sqlite3, sys\nwith sqlite3.connect(sys.argv[1]) as db: print(db.execute(sys.argv[2]).rowcount)'
+    const rows = execFileSync('python3', ['-c', program, join(this.folder, 'runs.db'), statement], { encoding: 'utf8' })
+    assert.equal(rows.trim(), '1', `${statement} changed ${rows.trim()} rows`)
   }
 
   async end() {
@@ -169,7 +178,9 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 export async function findings(page, part) {
   // Evaluated by the debugger: the policy lets no page load it.
   await page.evaluate(axe)
-  const { violations } = await page.evaluate((selector) => window.axe.run(selector ?? document), part)
+  // Only what is wrong is wanted, and no style comes from elsewhere: neither is gathered.
+  const lean = { resultTypes: ['violations'], preload: false }
+  const { violations } = await page.evaluate(([selector, options]) => window.axe.run(selector ?? document, options), [part, lean])
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
   return serious.map(({ id, nodes }) => `${page.url()} ${id}: ${nodes[0].html.slice(0, 200)} ${nodes[0].failureSummary}`)
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { begin, findings } from './harness.mjs'
+import { begin } from './harness.mjs'
+import { LOOKS, portray } from './looks.mjs'
 
 const secret = (id) => `olt_${id}_${'A'.repeat(43)}`
 const entry = (id, name, scopes) => `[[tokens]]
@@ -31,17 +31,12 @@ async function logIn(page, token) {
   await page.getByRole('button', { name: 'Log in' }).click()
 }
 
-const FOLDER = new URL('../../target/screenshots/', import.meta.url).pathname
-
 test('the login has no serious finding of axe, wherever it is read', async () => {
-  mkdirSync(FOLDER, { recursive: true })
-  for (const width of [1280, 390]) {
-    for (const scheme of ['light', 'dark']) {
-      const page = await site.open('/runs', { width, scheme })
-      await page.getByLabel('Token').waitFor()
-      assert.deepEqual(await findings(page), [])
-      await page.screenshot({ path: `${FOLDER}login-${width}-${scheme}.png` })
-    }
+  for (const look of LOOKS) {
+    const page = await site.open('/runs', look)
+    await page.getByLabel('Token').waitFor()
+    assert.deepEqual(await portray(page, 'login'), [])
+    await page.context().close()
   }
 })
 

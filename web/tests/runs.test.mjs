@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { begin, until } from './harness.mjs'
+import { portray } from './looks.mjs'
 
 let site
 before(async () => {
@@ -182,6 +183,21 @@ test('many runs are acted on at once, and the count comes first', async () => {
   await row(page, 'order-52').filter({ hasText: 'paused' }).waitFor()
 })
 
+test('a run that ended meanwhile refuses, and says why', async () => {
+  const page = await site.open('/runs?prefix=order-3')
+  for (const run of ['order-30', 'order-31']) await page.getByLabel(`Select ${run}`).check()
+  await page.getByRole('button', { name: 'Cancel …' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Cancel 2 runs' })
+  await dialog.waitFor()
+  await site.ask('POST', '/api/v1/runs/order-31/terminate', {})
+  await site.stands('order-31', 'cancelled')
+  await dialog.getByRole('button', { name: 'Cancel 2 runs' }).click()
+  await dialog.getByText('2 of 2 asked, 1 refused.').waitFor()
+  await dialog.getByText(/^order-31: .*the run has ended/).waitFor()
+  assert.deepEqual(await portray(page, 'dialog-bulk-refused'), [])
+  await site.stands('order-30', 'cancelled')
+})
+
 test('all runs of a filter are acted on by the server, and the count comes first', async () => {
   const page = await site.open('/runs?prefix=order-4&status=waiting')
   await row(page, 'order-41').waitFor()
@@ -191,6 +207,7 @@ test('all runs of a filter are acted on by the server, and the count comes first
   await dialog.getByText('11 runs of this filter fit now.').waitFor()
   await dialog.getByRole('button', { name: 'Cancel 11 runs' }).click()
   await dialog.getByText('Done: 11 of 11, 0 refused.').waitFor()
+  assert.deepEqual(await portray(page, 'dialog-bulk-done'), [])
   await site.stands('order-49', 'cancelled')
 })
 

@@ -1,72 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { begin, findings, until } from './harness.mjs'
+import { after, before, test } from 'node:test'
+import { begin, until } from './harness.mjs'
 
 let site
 before(async () => {
   site = await begin()
-  await site.start('order', 'order-1', { id: 1 })
-  await site.start('expense', 'expense-1', { amount: 500, who: 'ann' })
-  await site.start('ask', 'ask-1', { amount: 1 })
-  await site.start('fails', 'fails-1', {})
-  await site.stands('fails-1', 'failed')
-  await site.stands('expense-1', 'waiting')
 })
 after(() => site.end())
-
-const PAGES = [
-  '/runs',
-  '/runs?prefix=nobody',
-  '/runs/order-1',
-  '/runs/order-1?tab=journal',
-  '/runs/order-1?tab=values',
-  '/runs/order-1?tab=source',
-  '/runs/expense-1?tab=graph',
-  '/runs/fails-1?tab=operations',
-  '/runs/fails-1?tab=values',
-  '/runs/fails-1?tab=log',
-  '/approvals',
-  '/trouble',
-  '/workflows',
-  '/workflows/expense',
-  '/schedules',
-  '/queues',
-  '/workers',
-  '/doctor',
-  '/nowhere',
-]
-
-describe('accessibility', { concurrency: 2 }, () => {
-  for (const scheme of ['light', 'dark']) {
-    test(`no serious finding of axe on any page, ${scheme}`, async () => {
-      const page = await site.open('/runs', { scheme })
-      const found = []
-      for (const path of PAGES) {
-        await site.settle(page, path)
-        found.push(...(await findings(page)))
-      }
-      assert.deepEqual(found, [])
-    })
-  }
-})
-
-test('dialogs have no serious finding either', async () => {
-  const page = await site.open('/runs/order-1')
-  for (const name of ['Send a signal …', 'Fork …', 'Terminate …']) {
-    await page.getByRole('button', { name }).click()
-    assert.deepEqual(await findings(page, 'dialog'), [])
-    await page.keyboard.press('Escape')
-  }
-})
-
-test('no page is wider than a telephone', async () => {
-  const page = await site.open('/runs', { width: 390, height: 844 })
-  for (const path of PAGES) {
-    await site.settle(page, path)
-    const width = await page.evaluate(() => document.documentElement.scrollWidth)
-    assert(width <= 390, `${path} is ${width} px wide`)
-  }
-})
 
 test('the policy forbids what is inline and elsewhere', async () => {
   const response = await fetch(`${site.url}/runs`, { headers: { accept: 'text/html' } })

@@ -33,6 +33,15 @@ function find(inputs) {
   await Task.delay(600)
 }
 `,
+  'doze.wf': `workflow doze(inputs) {
+  await Task.delay(inputs.seconds)
+  return "awake"
+}
+`,
+  'ford.wf': `workflow ford(inputs) {
+  return await Task.run("ford", inputs, { retry: { attempts: 5, initial: "10m" } })
+}
+`,
   'assigned.wf': `workflow assigned(inputs) {
   return await Approval.request({ title: "Yours?", assignee: inputs.who })
 }
@@ -173,6 +182,8 @@ command = ["sh", "-c", "echo 'it takes its time' >&2; sleep 600"]
 [tasks.bridge]
 command = ["sh", "-c", "test -e mended || { echo 'the bridge is broken' >&2; exit 3; }; cat"]
 permanent_exit_codes = [3]
+[tasks.ford]
+command = ["sh", "-c", "test -e ebb || { echo 'the water is high' >&2; exit 1; }; cat"]
 [schedules.nightly]
 workflow = "report"
 cron = "0 3 * * *"

@@ -16,6 +16,7 @@ use outlast_store::{Filter, LIST_PAGE_MAX};
 
 use crate::client::EngineError;
 use crate::engine::Engine;
+use crate::utc::Utc;
 #[cfg(feature = "testing")]
 pub(crate) use examine::examine_all;
 
@@ -221,12 +222,13 @@ impl fmt::Display for Ailment {
                 write!(f, "lease {lease}, under which it is driven, is over; it is taken over by whoever looks next")
             }
             Ailment::MissingTimer { key, kind, due: Some(due) } => {
-                write!(f, "`{key}` is due at {due} ({}), and no timer will say so", kind.name())
+                write!(f, "`{key}` is due at {} ({}), and no timer will say so", Utc(*due), kind.name())
             }
             Ailment::MissingTimer { key, kind, due: None } => {
                 write!(f, "`{key}` may not be silent for long ({}), and no timer will say that it is", kind.name())
             }
             Ailment::MovedTimer { key, kind, due, found } => {
+                let (due, found) = (Utc(*due), Utc(*found));
                 write!(f, "`{key}` is due at {due} ({}), and its timer is set to {found}", kind.name())
             }
             Ailment::OrphanedTimer { key, kind } => {

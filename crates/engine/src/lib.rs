@@ -23,6 +23,7 @@ mod schedule;
 pub mod testing;
 mod text;
 mod token;
+mod utc;
 mod worker;
 
 /// The code in the guides compiles and does what they say. Only here: a package has no guides.

@@ -26,7 +26,7 @@ class Started(TypedDict):
 
 
 class Delivered(TypedDict):
-    #: ``delivered``, ``buffered`` (kept until the run asks for it) or ``duplicate`` (accepted before, under the same key).
+    #: ``delivered``, ``buffered`` (kept until the run asks for it), ``duplicate`` (accepted before, under the same key) or ``lost`` (too late).
     outcome: str
 
 

@@ -16,8 +16,8 @@ export interface Started {
 }
 
 export interface Delivered {
-  /** `duplicate`: accepted before, under the same key. */
-  outcome: "delivered" | "buffered" | "duplicate";
+  /** `duplicate`: accepted before, under the same key; `lost`: it came too late, and nothing was done. */
+  outcome: "delivered" | "buffered" | "duplicate" | "lost";
 }
 
 export type RunStatus =

@@ -37,6 +37,7 @@ export function outcome(delivered: { outcome: string }): string {
     delivered: 'Done: the run was told.',
     buffered: 'Kept: the run gets it when it asks for it.',
     duplicate: 'It was accepted before.',
+    lost: 'The run has ended: nothing was done.',
   }
   return words[delivered.outcome] ?? delivered.outcome
 }

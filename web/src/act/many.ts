@@ -10,6 +10,8 @@ export interface Plain {
   title: string
   happens: string
   takesReason: boolean
+  /** It cannot be taken back. */
+  isDangerous?: boolean
   fits: (status: string) => boolean
 }
 
@@ -48,6 +50,7 @@ export const PLAIN: Plain[] = [
     title: 'Cancel',
     happens: 'The run is asked to stop. Its cleanup runs, and its children are asked too. This cannot be taken back.',
     takesReason: true,
+    isDangerous: true,
     fits: (status) => !hasEnded(status),
   },
   {
@@ -55,6 +58,7 @@ export const PLAIN: Plain[] = [
     title: 'Terminate',
     happens: 'The run ends at once, without being asked: no cleanup runs. This cannot be taken back.',
     takesReason: true,
+    isDangerous: true,
     fits: (status) => !hasEnded(status),
   },
 ]
@@ -91,7 +95,7 @@ export async function actOnMany(
     for (let run = left.shift(); run !== undefined; run = left.shift()) {
       const name = run
       await actPlainly(action.id, name, reason, crypto.randomUUID()).then(
-        () => onTold(name),
+        (answer) => onTold(name, 'was_parked' in answer && !answer.was_parked ? new Error('it was not parked: nothing was done') : undefined),
         (error: unknown) => onTold(name, error),
       )
     }

@@ -1,5 +1,5 @@
 import { answered, api } from '../api/client'
-import { type Forked, type RunSummary, hasEnded } from '../api/types'
+import { type Forked, type RunSummary, hasEnded, rests } from '../api/types'
 import { type Action, type Field, type Outcome, outcome, text } from './action'
 import { PLAIN, type Plain, actPlainly } from './many'
 
@@ -23,7 +23,8 @@ export function runActions(known: Known): Action[] {
   const { status } = known.run
   const actions = PLAIN.filter(({ fits }) => fits(status)).map((plain) => plainly(plain, known))
   if (!hasEnded(status)) {
-    actions.unshift(signal(known))
+    // A run that rests is not moved by a signal: what moves it comes first.
+    actions.splice(rests(status) ? 1 : 0, 0, signal(known))
     if (known.callbacks.length > 0) actions.push(resolve(known), fail(known))
     if (known.style === 'flow') actions.push(retry(known), skip(known))
   }
@@ -39,7 +40,7 @@ function plainly(plain: Plain, { run: { run } }: Known): Action {
     title: plain.title,
     happens: plain.happens,
     scope: 'admin',
-    isDangerous: plain.id === 'terminate' || plain.id === 'cancel',
+    isDangerous: plain.isDangerous,
     fields: plain.id === 'resume' ? [message] : plain.takesReason ? [REASON] : [],
     perform: async (said, key) => {
       if (plain.id === 'resume') {

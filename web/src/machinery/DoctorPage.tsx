@@ -2,7 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { answered, api } from '../api/client'
 import { useMay } from '../shell/scopes'
-import { Empty, ErrorNote } from '../ui/Notes'
+import { Empty, ErrorNote, sentence } from '../ui/Notes'
 import { plural, visible } from '../ui/text'
 
 /** Looks at every run's rows and journal, and repairs what the journals prove. */
@@ -12,6 +12,7 @@ export function DoctorPage() {
     mutationFn: (repair: boolean) => answered(api.POST('/api/v1/doctor', { body: { repair } })),
   })
   const report = visit.data
+  const left = report?.findings.filter(({ repaired }) => !repaired).length ?? 0
   if (!may('admin')) return <Empty title="The doctor comes only for a token with the scope admin." />
   return (
     <>
@@ -28,15 +29,17 @@ export function DoctorPage() {
         </button>
         {report && !report.healthy && (
           <button type="button" disabled={visit.isPending} onClick={() => visit.mutate(true)}>
-            Repair {plural(report.findings.length, 'finding')}
+            Repair {plural(left, 'finding')}
           </button>
         )}
       </div>
       <ErrorNote error={visit.error} />
       <div role="status">
+        {visit.isPending && <p className="faint">{visit.variables ? 'Repairing …' : 'Looking …'}</p>}
         {report && (
           <p className={`note ${report.healthy ? 'note-good' : 'note-bad'}`}>
-            {report.healthy ? 'Healthy' : 'Not healthy'}: {plural(report.runs, 'run')} looked at, {plural(report.findings.length, 'finding')}.
+            {report.healthy ? 'Healthy' : 'Not healthy'}: {plural(report.runs, 'run')} looked at, {plural(report.findings.length, 'finding')}
+            {visit.variables && report.findings.length > 0 && `, ${report.findings.length - left} repaired`}.
           </p>
         )}
       </div>
@@ -48,7 +51,7 @@ export function DoctorPage() {
                 {run}
               </Link>{' '}
               <span className="wrap">{visible(ailment)}</span>
-              <div className="faint">{repaired ? 'Repaired.' : refused ? `Not repaired: ${refused}` : 'Not repaired.'}</div>
+              {visit.variables && <div className="faint">{repaired ? 'Repaired.' : refused ? sentence(`Not repaired: ${visible(refused)}`) : 'Left as it is.'}</div>}
             </div>
           </li>
         ))}

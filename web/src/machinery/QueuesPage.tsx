@@ -18,6 +18,10 @@ import { length } from '../ui/time'
 
 const STATES = ['ready', 'claimed', 'delayed', 'dead']
 const MINUTE_MS = 60_000
+/** Columns that count what this server heard of. */
+const ENDED = ['ended here', 'per minute']
+/** What happens at the instant up to which a task stays as it is. */
+const UNTIL: Record<string, string> = { delayed: 'next try', claimed: 'lease ends' }
 
 /** Queues with their depth, and the tasks in them. */
 export function QueuesPage() {
@@ -96,7 +100,7 @@ function Depths({ samples, at }: { samples: Sample[]; at: number }) {
   return (
     <>
       {queues.length > 0 && (
-        <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest', 'ended here', 'per minute']}>
+        <Table label="Depth of the queues" columns={['Queue', ...STATES, 'oldest', ...ENDED]} wide={ENDED}>
           {queues.map((queue) => (
             <tr key={queue}>
               <th scope="row">{queue}</th>
@@ -105,17 +109,20 @@ function Depths({ samples, at }: { samples: Sample[]; at: number }) {
                   {of('outlast_queue_tasks', queue, state) ?? 0}
                 </td>
               ))}
-              <td>{length((of('outlast_queue_oldest_seconds', queue) ?? 0) * 1_000)}</td>
-              <td className="number">{endedOf(samples, queue)}</td>
-              <td className="number">{perMinute(queue)}</td>
+              <td>{oldest(of('outlast_queue_oldest_seconds', queue))}</td>
+              <td className="number cell-wide">{endedOf(samples, queue)}</td>
+              <td className="number cell-wide">{perMinute(queue)}</td>
             </tr>
           ))}
         </Table>
       )}
-      <p className="faint">What ended is what this server heard of since it started.</p>
+      {queues.length > 0 && <p className="faint cell-wide">What ended is what this server heard of since it started.</p>}
     </>
   )
 }
+
+/** How long the oldest task has waited; none does in a queue where that is nothing. */
+const oldest = (seconds = 0) => (seconds > 0 ? length(seconds * 1_000) : '–')
 
 function Task({ view, onAct }: { view: TaskView; onAct: (action: Action) => void }) {
   const [open, setOpen] = useState(false)
@@ -131,17 +138,19 @@ function Task({ view, onAct }: { view: TaskView; onAct: (action: Action) => void
           </span>
         </div>
         <div className="faint wrap">
-          <span className="mono">{visible(view.task)}</span>{' '}
+          <span className="mono">{visible(view.task)}</span>
           {view.run && (
             <>
+              {' '}
               for{' '}
               <Link to="/runs/$run" params={{ run: view.run }}>
                 {view.run}
               </Link>
             </>
-          )}{' '}
-          {view.worker && `held by ${view.worker}`} {view.died_at && <>failed for good <Time at={view.died_at} /></>}
-          {!view.died_at && view.until && <>until <Time at={view.until} /></>}
+          )}
+          {view.worker && `, held by ${view.worker}`}
+          {view.died_at && <>, failed for good <Time at={view.died_at} /></>}
+          {!view.died_at && view.until && <>, {UNTIL[view.state] ?? 'until'} <Time at={view.until} /></>}
         </div>
         <details onToggle={(event) => setOpen(event.currentTarget.open)}>
           <summary>What it got, and what it said last</summary>

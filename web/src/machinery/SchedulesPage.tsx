@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { Fragment, useState } from 'react'
 import { ActionDialog } from '../act/ActionDialog'
 import type { Action } from '../act/action'
 import { scheduleActions } from '../act/scheduleActions'
@@ -64,10 +64,11 @@ function Schedule({ schedule, onAct }: { schedule: ScheduleView; onAct: (action:
           Next:{' '}
           {schedule.next_times.length === 0
             ? 'never'
-            : schedule.next_times.map((at) => (
-                <span key={at} className="chip">
+            : schedule.next_times.map((at, index) => (
+                <Fragment key={at}>
+                  {index > 0 && ', '}
                   <Time at={at} />
-                </span>
+                </Fragment>
               ))}
         </div>
         <div className="faint">

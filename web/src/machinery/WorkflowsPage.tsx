@@ -33,7 +33,7 @@ export function WorkflowsPage() {
         <Empty title="There are no workflows. Have the server read a folder of .wf and .flow.yaml files:" command="outlast serve --workflows examples/scripts" />
       )}
       {all.length > 0 && (
-        <Table label="Workflows" columns={['Workflow', 'Style', 'File', 'Version', 'Since', '']}>
+        <Table label="Workflows" columns={['Workflow', 'Style', 'File', 'Version', 'Since', '']} wide={['File', 'Version', 'Since']}>
           {all.map(({ workflow, style, file, version, defined_at }) => (
             <tr key={workflow}>
               <th scope="row">
@@ -42,11 +42,11 @@ export function WorkflowsPage() {
                 </Link>
               </th>
               <td>{style}</td>
-              <td className="mono">{file ?? '–'}</td>
-              <td className="mono" title={version}>
+              <td className="mono cell-wide">{file ?? '–'}</td>
+              <td className="mono cell-wide" title={version}>
                 {short(version)}
               </td>
-              <td>{defined_at ? <Time at={defined_at} /> : '–'}</td>
+              <td className="cell-wide">{defined_at ? <Time at={defined_at} /> : '–'}</td>
               <td className="actions">
                 <Link to="/runs" search={{ workflow }}>
                   Runs<span className="hidden"> of {workflow}</span>

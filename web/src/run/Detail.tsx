@@ -39,7 +39,7 @@ export function Detail({ operation, onClose }: { operation: Operation; onClose?:
             , until <Time at={deadline} />
           </>
         )}
-        . Events {operation.events.join(', ')} of the journal.
+        . {operation.events.length === 1 ? 'Event' : 'Events'} {operation.events.join(', ')} of the journal.
       </p>
       {child && (
         <p>

@@ -76,7 +76,7 @@ export function Header({ view, explained, style, operations, journal }: Props) {
           </Fact>
         ))}
       </dl>
-      {explained && <Why explained={explained} note={summary.note ?? undefined} />}
+      {explained && <Why explained={explained} summary={summary} elsewhere={style === 'code' ? 'Steps' : 'Operations'} />}
       <Actions view={view} explained={explained} style={style} operations={operations} />
     </header>
   )
@@ -104,11 +104,12 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-function Why({ explained, note }: { explained: Explained; note?: string }) {
+function Why({ explained, summary, elsewhere }: { explained: Explained; summary: RunView['summary']; elsewhere: string }) {
+  const { status, note } = summary
   const [first = '', ...rest] = shortened(explained.text).split('\n')
   const more = Math.max(0, rest.length - 8) + (explained.left_out ?? 0)
   return (
-    <section className="why" aria-label="Why it stands here">
+    <section className={`why why-${status}`} aria-label="Why it stands here">
       <p>
         <bdi>{visible(first)}</bdi>
       </p>
@@ -121,7 +122,7 @@ function Why({ explained, note }: { explained: Explained; note?: string }) {
           ))}
         </ul>
       )}
-      {more > 0 && <p className="faint">And {more.toLocaleString('en')} more, under Operations.</p>}
+      {more > 0 && <p className="faint">And {more.toLocaleString('en')} more, under {elsewhere}.</p>}
       {note && !explained.text.includes(note) && <p>{visible(note)}</p>}
       {explained.next_wake && (
         <p>

@@ -11,6 +11,8 @@ import { Sign, titleOf } from './Timeline'
 import type { Operation } from './operations'
 
 const PAGE = 200
+/** What is open is mostly awaited, and what it waits for is said below: only other states are news. */
+const AWAITED = 'idle, awaited'
 
 interface Props {
   run: RunSummary
@@ -62,12 +64,14 @@ function Row({ operation, told, location }: { operation: Operation; told?: Expla
       <button type="button" className="tree-row" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span aria-hidden="true">{open ? '▾' : '▸'}</span>
         <Sign operation={operation} />
-        <bdi className="mono wrap">{visible(titleOf(operation))}</bdi>
-        <span className="faint">{kind}</span>
-        {attempts > 1 && <span className="faint">{attempts} attempts</span>}
-        <span className="faint">{end === undefined ? <Time at={start} /> : length(end - start)}</span>
-        {location && <span className="mono faint">{location}</span>}
-        {told?.state && <span className="faint">{told.state}</span>}
+        <span className="tree-words">
+          <bdi className="mono wrap">{visible(titleOf(operation))}</bdi>
+          <span className="faint">{kind}</span>
+          {attempts > 1 && <span className="faint">{attempts} attempts</span>}
+          <span className="faint">{end === undefined ? <Time at={start} /> : length(end - start)}</span>
+          {location && <span className="mono faint wrap">{location}</span>}
+          {told?.state && told.state !== AWAITED && <span className="faint">{told.state}</span>}
+        </span>
       </button>
       {told && end === undefined && <p className="faint wrap told">{visible(told.text)}</p>}
       {open && <Detail operation={operation} />}

@@ -1,8 +1,8 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef, useState } from 'react'
-import { type RunSummary, rests } from '../api/types'
+import { type RunSummary, hasEnded } from '../api/types'
 import { Empty } from '../ui/Notes'
-import { visible } from '../ui/text'
+import { plural, visible } from '../ui/text'
 import { exact, length, useNow } from '../ui/time'
 import { Detail } from './Detail'
 import type { Operation } from './operations'
@@ -16,9 +16,11 @@ export function Timeline({ operations, summary }: { operations: Operation[]; sum
   const [zoom, setZoom] = useState(1)
   const [chosen, setChosen] = useState<string>()
   const [search, setSearch] = useState('')
-  const from = Date.parse(summary.created_at)
-  const second = useNow(from, !rests(summary.status))
-  const now = rests(summary.status) ? endOf(operations, summary) : Math.max(second, endOf(operations, summary))
+  const from = beginOf(operations, summary)
+  // What is open stays open for longer and longer, also while the run is paused or parked.
+  const isOver = hasEnded(summary.status)
+  const second = useNow(from, !isOver)
+  const now = isOver ? endOf(operations, summary) : Math.max(second, endOf(operations, summary))
   const until = Math.max(now, from + 1)
   const rows = useMemo(() => matching(operations, search), [operations, search])
   const virtual = useVirtualizer({
@@ -36,7 +38,7 @@ export function Timeline({ operations, summary }: { operations: Operation[]; sum
       <div className="bar">
         <input aria-label="Search operations" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
         <span className="faint">
-          {rows.length.toLocaleString('en')} operations over {length(until - from)}
+          {plural(rows.length, 'operation')} over {length(until - from)}
         </span>
         <span className="spread" />
         <label>
@@ -97,7 +99,7 @@ function Bar({ operation, until, share }: { operation: Operation; until: number;
       {retries.slice(0, 50).map((at) => (
         <span key={at} className="timeline-retry" style={{ left: share(at) }} title={`an attempt failed at ${exact(at)}`} />
       ))}
-      <span className="timeline-length" style={endsLate ? { right: `calc(100% - ${share(end)} + 4px)` } : { left: share(end) }}>
+      <span className="timeline-length" style={endsLate ? { right: `calc(100% - ${share(end)})` } : { left: share(end) }}>
         {lasted}
         {tries}
       </span>
@@ -136,6 +138,11 @@ const matching = (operations: Operation[], search: string) => {
   const wanted = search.trim().toLowerCase()
   if (!wanted) return operations
   return operations.filter(({ key, name = '', kind, state }) => `${key} ${name} ${kind} ${state}`.toLowerCase().includes(wanted))
+}
+
+/** A fork has done things before it was created: they are kept from the run it was made of. */
+function beginOf(operations: Operation[], summary: RunSummary): number {
+  return operations.reduce((earliest, { start }) => Math.min(earliest, start), Date.parse(summary.created_at))
 }
 
 function endOf(operations: Operation[], summary: RunSummary): number {

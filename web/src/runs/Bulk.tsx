@@ -54,15 +54,15 @@ function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[];
   }
   return (
     <Dialog title={`${action.title} ${plural(fitting.length, 'run')}`} onClose={onClose}>
-      <p>{action.happens}</p>
+      {!progress?.over && <p>{action.happens}</p>}
       {fitting.length < runs.length && (
-        <p className="faint">{plural(runs.length - fitting.length, 'selected run')} will be left as they are: their status does not allow it.</p>
+        <p className="faint">Left as before: {plural(runs.length - fitting.length, 'selected run')} with a status that does not allow it.</p>
       )}
       {action.takesReason && !progress && (
-        <label>
-          Reason
-          <input value={reason} onChange={(event) => setReason(event.target.value)} />
-        </label>
+        <div className="field">
+          <label htmlFor="bulk-reason">Reason (may be empty)</label>
+          <input id="bulk-reason" value={reason} onChange={(event) => setReason(event.target.value)} />
+        </div>
       )}
       {progress && (
         <p role="status">
@@ -71,7 +71,7 @@ function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[];
       )}
       {progress?.refused.slice(0, 20).map(({ run, error }) => (
         <p key={run} className="note note-bad">
-          {run}: {sentence(error instanceof ApiError ? `${error.message}; ${error.hint}` : String(error))}
+          {run}: {sentence(error instanceof ApiError ? `${error.message}; ${error.hint}` : (error as Error).message)}
         </p>
       ))}
       <div className="buttons">
@@ -79,7 +79,7 @@ function Confirm({ action, runs, onClose }: { action: Plain; runs: RunSummary[];
           {progress?.over ? 'Close' : 'Leave it'}
         </button>
         {!progress && (
-          <button type="button" className="primary" disabled={fitting.length === 0} onClick={() => void go()}>
+          <button type="button" className={action.isDangerous ? 'danger' : 'primary'} disabled={fitting.length === 0} onClick={() => void go()}>
             {action.title} {plural(fitting.length, 'run')}
           </button>
         )}

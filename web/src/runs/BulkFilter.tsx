@@ -60,10 +60,10 @@ export function BulkFilter({ filter, onClose }: { filter: RunFilter; onClose: ()
           </select>
         </div>
       )}
-      <p>{action.happens}</p>
+      <p>{isDone ? `${action.title} ${plural(progress.matched, 'run')}.` : action.happens}</p>
       <p role="status">
         {progress
-          ? `${isDone ? 'Done' : 'Under way'}: ${progress.done} of ${progress.matched}, ${progress.refused} refused. It goes on when this page is closed.`
+          ? `${isDone ? 'Done' : 'Under way'}: ${progress.done} of ${progress.matched}, ${progress.refused} refused.${isDone ? '' : ' It goes on when this page is closed.'}`
           : counted.data && `${plural(matched, 'run')} of this filter ${matched === 1 ? 'fits' : 'fit'} now.`}
       </p>
       {progress?.refusals?.map(({ run, message }) => (
@@ -73,7 +73,7 @@ export function BulkFilter({ filter, onClose }: { filter: RunFilter; onClose: ()
       ))}
       {action.takesReason && !begun.data && (
         <div className="field">
-          <label htmlFor="bulk-reason">Reason</label>
+          <label htmlFor="bulk-reason">Reason (may be empty)</label>
           <input id="bulk-reason" value={reason} onChange={(event) => setReason(event.target.value)} />
         </div>
       )}
@@ -83,7 +83,7 @@ export function BulkFilter({ filter, onClose }: { filter: RunFilter; onClose: ()
           {begun.data ? 'Close' : 'Leave it'}
         </button>
         {!begun.data && (
-          <button type="button" className="primary" disabled={matched === 0 || begun.isPending} onClick={() => begun.mutate()}>
+          <button type="button" className={action.isDangerous ? 'danger' : 'primary'} disabled={matched === 0 || begun.isPending} onClick={() => begun.mutate()}>
             {action.title} {plural(matched, 'run')}
           </button>
         )}

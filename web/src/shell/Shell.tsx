@@ -36,6 +36,7 @@ function Frame() {
   }
   const waiting = useQuery(approvalsCount).data?.approvals.length ?? 0
   usePageTitle()
+  usePageInSight(waiting > 0)
   return (
     <>
       <a className="skip" href="#main">
@@ -105,8 +106,13 @@ function usePageTitle() {
     const [, first = '', second] = path.split('/')
     const name = second ? decodeURIComponent(second) : first
     document.title = name ? `${name} · Outlast` : 'Outlast'
-    bringIntoSight(document.querySelector('.top nav [aria-current="page"]'))
   }, [path])
+}
+
+/** Where somebody is is seen on a narrow screen, too, also when a count has moved it. */
+function usePageInSight(isCounted: boolean) {
+  const path = useRouterState({ select: (state) => state.location.pathname })
+  useEffect(() => bringIntoSight(document.querySelector('.top nav [aria-current="page"]')), [path, isCounted])
 }
 
 export function Missing() {

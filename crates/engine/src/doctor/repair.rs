@@ -65,6 +65,8 @@ impl Surgery<'_> {
         let release = Release { run, fence: claimed.fence, again: true };
         let released = self.store.release(vec![release]).await.pop();
         self.engine.inner.board.somebody_woken();
+        // What was queued anew may be for a worker that rests.
+        self.engine.inner.board.somebody_has_tasks();
         let unheard = fixed?;
         match released {
             Some(Err(error)) => Err(format!("it is repaired and could not be given back: {error}")),

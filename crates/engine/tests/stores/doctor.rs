@@ -97,6 +97,30 @@ fn doctor_finds_nothing_wrong_with_a_healthy_run() {
     });
 }
 
+/// A worker that found nothing rests for minutes where nobody else can queue anything.
+#[test]
+fn doctor_tells_resting_workers_of_a_task_that_is_queued_again() {
+    async fn packs(ctx: Ctx, (): ()) -> outlast::Result<String> {
+        ctx.task::<String>("pack", &"socks").await
+    }
+    Place::each("doctor_worker", |place| {
+        let place = place.unexamined();
+        place.world.block_on(async {
+            let engine = place.engine().workflow("packs", packs).start().await.unwrap();
+            engine.start("packs", &()).id("a").await.unwrap();
+            place.world.sleep(seconds(1)).await;
+            engine.shutdown().await;
+            place.write("DELETE FROM task");
+            let second = place.process();
+            let engine = second.engine().workflow("packs", packs).task("pack", pack).start().await.unwrap();
+            place.world.sleep(seconds(10)).await;
+            repair(&engine).await;
+            place.world.sleep(seconds(5)).await;
+            assert_eq!(engine.run("a").unwrap().status().await.unwrap(), Status::Completed);
+        });
+    });
+}
+
 /// Row 1, and the checklist's correction: a missing timer row is not "fired"; it is rebuilt from the journal.
 #[test]
 fn doctor_writes_missing_timers_waits_and_tasks_again_from_the_journal() {

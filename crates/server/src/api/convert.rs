@@ -136,10 +136,9 @@ pub(super) fn delivered(delivered: Delivered) -> dto::Delivered {
     let outcome = match delivered {
         Delivered::Buffered => "buffered",
         Delivered::Duplicate => "duplicate",
+        Delivered::Lost => "lost",
         // The others are errors before they come here.
-        Delivered::Delivered | Delivered::Lost | Delivered::NotFound | Delivered::Deleted | Delivered::Full => {
-            "delivered"
-        }
+        Delivered::Delivered | Delivered::NotFound | Delivered::Deleted | Delivered::Full => "delivered",
     };
     dto::Delivered { outcome: outcome.to_owned() }
 }

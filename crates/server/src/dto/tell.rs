@@ -25,7 +25,8 @@ pub struct Signal {
 /// What became of something a run was told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Delivered {
-    /// `delivered`, `buffered` (kept until the run asks for it) or `duplicate` (accepted before, under the same id).
+    /// `delivered`, `buffered` (kept until the run asks for it), `duplicate` (accepted before, under the same id) or `lost` (a
+    /// run that has ended is not paused any more).
     pub outcome: String,
 }
 
