@@ -99,7 +99,8 @@ const drawn = (page, selector, text) =>
           return found
         }
         const observer = new MutationObserver(() => look() && observer.disconnect())
-        observer.observe(document.body, { childList: true, subtree: true, characterData: true })
+        // It may be there already: whoever asks for it did not wait until this was here.
+        if (!look()) observer.observe(document.body, { childList: true, subtree: true, characterData: true })
       }),
     [selector, text],
   )

@@ -78,8 +78,15 @@ pub struct Replayed {
     pub ended: bool,
     /// What the code does where the journal ends: operations that are recorded and not completed, and new ones.
     pub operations: Vec<OperationInfo>,
-    /// Where in the source the code asked for each operation, done or not; flows have none.
+}
+
+/// Where in the source the operations of a journal were asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// Where each was, done or not; flows have none.
     pub locations: BTreeMap<Key, Location>,
+    /// Where the code goes another way than the journal, if it does: only what comes before that is known.
+    pub divergence: Option<ReplayError>,
 }
 
 /// Code to replay recorded journals with; see [`crate::Outlast::checker`].
@@ -120,20 +127,34 @@ impl Checker {
         self.check_with(recording, Some(snapshot))
     }
 
+    /// Where in the source each operation of a recorded journal was asked for, as far as the code goes the journal's way.
+    pub fn locate(&self, recording: &Recording) -> Result<Located, ReplayError> {
+        let (mut run, end, outputs) = self.ready(recording, None)?;
+        let divergence = run.replay(end.as_ref(), outputs).err().map(ReplayError::from);
+        Ok(Located { locations: run.into_locations(), divergence })
+    }
+
     fn check_with(&self, recording: &Recording, snapshot: Option<&Snapshot>) -> Result<Replayed, ReplayError> {
-        let events = recording.events()?;
-        let end = events.last().filter(|event| event.ends_generation());
-        // What a run returned may contain a token, and without the store's secret nobody knows those.
-        let callbacks = events.iter().any(|event| matches!(event, Event::CallbackCreated { .. }));
-        let facts = recording.events.len() - usize::from(end.is_some());
-        let mut run = self.restore(recording, facts, snapshot)?;
-        let stands = run.replay(end, self.tokens_known || !callbacks)?;
-        let (ended, operations) = match stands {
+        let (mut run, end, outputs) = self.ready(recording, snapshot)?;
+        let (ended, operations) = match run.replay(end.as_ref(), outputs)? {
             Stands::Ended => (true, Vec::new()),
             Stands::Within(operations) => (false, operations),
         };
-        let locations = run.into_locations();
-        Ok(Replayed { events: recording.events.len() as u64, ended, operations, locations })
+        Ok(Replayed { events: recording.events.len() as u64, ended, operations })
+    }
+
+    /// The run before its journal is replayed, the event that ended it, and whether what it returned must be the same.
+    fn ready(
+        &self,
+        recording: &Recording,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<(Run, Option<Event>, bool), ReplayError> {
+        let mut events = recording.events()?;
+        let end = events.pop_if(|event| event.ends_generation());
+        // What a run returned may contain a token, and without the store's secret nobody knows those.
+        let callbacks = events.iter().any(|event| matches!(event, Event::CallbackCreated { .. }));
+        let run = self.restore(recording, events.len(), snapshot)?;
+        Ok((run, end, self.tokens_known || !callbacks))
     }
 
     /// The run with the first `facts` of its journal, and with nothing that could reach anybody.

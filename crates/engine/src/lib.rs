@@ -33,7 +33,7 @@ mod guides {
     struct Testing;
 }
 
-pub use check::{CheckedRun, Checker, Divergence, Recording, Replay, ReplayError, Replayed, check_replay};
+pub use check::{CheckedRun, Checker, Divergence, Located, Recording, Replay, ReplayError, Replayed, check_replay};
 #[cfg(feature = "flow")]
 pub use client::Intervene;
 #[cfg(feature = "script")]

@@ -6,7 +6,7 @@ use outlast_core::commit::Status;
 use outlast_core::id::{Index, Namespace, RunKey, Version, WorkflowName};
 use outlast_store::{Filter, LIST_PAGE_MAX, Load, LoadFrom, RunView, Store, StoreError};
 
-use super::{Checker, Recording, ReplayError, Replayed};
+use super::{Checker, Located, Recording, ReplayError, Replayed};
 use crate::client::{EngineError, RunHandle};
 use crate::engine::Engine;
 use crate::token::Secret;
@@ -82,16 +82,21 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays it. That takes a while and waits for nothing: call it where it disturbs nobody. What the code does between its
-    /// operations is done once more, as after any restart.
-    pub fn check(&self) -> Result<Replayed, ReplayError> {
-        self.checker.check(&self.recording)
+    /// How many events its journal has.
+    pub fn events(&self) -> u64 {
+        self.recording.len() as u64
+    }
+
+    /// Where in the source its operations were asked for. Replaying takes a while and waits for nothing: call it where it
+    /// disturbs nobody. What the code does between its operations is done once more, as after any restart.
+    pub fn locate(&self) -> Result<Located, ReplayError> {
+        self.checker.locate(&self.recording)
     }
 }
 
 impl RunHandle {
-    /// Reads what is needed to replay the run's current generation with the code that is registered here: whether that
-    /// goes on with it, and where in the source each operation was asked for.
+    /// Reads what is needed to replay the run's current generation with the code that is registered here, which tells where in
+    /// the source each operation was asked for.
     ///
     /// ```
     /// # use outlast::{Ctx, Outlast};
@@ -103,8 +108,8 @@ impl RunHandle {
     /// let engine = Outlast::memory().workflow("double", double).start().await?;
     /// let run = engine.start("double", &21).id("a").await?;
     /// run.result::<u32>().await?;
-    /// let replayed = run.replay().await?.check().expect("the code is the same");
-    /// let (key, location) = replayed.locations.iter().next().expect("it has one step");
+    /// let located = run.replay().await?.locate().expect("the code is here");
+    /// let (key, location) = located.locations.iter().next().expect("it has one step");
     /// assert_eq!(key.as_str(), "twice");
     /// assert!(location.to_string().contains(".rs:"));
     /// # engine.shutdown().await;

@@ -48,10 +48,13 @@ pub struct TracedVariable {
 /// Where a run asked for its operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LocationsView {
-    /// So many events were replayed.
+    /// How many events the journal has.
     pub events: u64,
     /// In the order of their keys.
     pub locations: Vec<OperationLocation>,
+    /// Where the code of this server goes another way than the journal, if it does: only what comes before that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divergence: Option<String>,
 }
 
 /// Where an operation was asked for.

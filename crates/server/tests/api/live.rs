@@ -212,12 +212,14 @@ async fn where_operations_were_asked_for_is_told_of_code_and_of_scripts_also_whe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_that_is_not_here_or_does_not_fit_says_no_places() {
+async fn code_that_goes_another_way_says_places_up_to_there_and_code_that_is_not_here_none() {
     async fn before(ctx: Ctx, (): ()) -> outlast::Result<()> {
-        ctx.step("first", async |_| Ok(())).await
+        ctx.step("first", async |_| Ok(())).await?;
+        ctx.step("second", async |_| Ok(())).await
     }
     async fn after(ctx: Ctx, (): ()) -> outlast::Result<()> {
-        ctx.step("second", async |_| Ok(())).await
+        ctx.step("first", async |_| Ok(())).await?;
+        ctx.step("other", async |_| Ok(())).await
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("house.db");
@@ -228,10 +230,12 @@ async fn code_that_is_not_here_or_does_not_fit_says_no_places() {
     engine.shutdown().await;
     let engine = Outlast::sqlite(&file).workflow("calls", after).start().await.unwrap();
     let house = House::on(engine, Options::default(), folder).await;
-    for (run, why) in [("calls", "the journal has STEP_FINISHED \"first\""), ("gone", "gone version 1")] {
-        let answer = house.get(&format!("/api/v1/runs/{run}/locations")).await;
-        answer.refused(422);
-        assert!(answer.body["message"].as_str().unwrap().contains(why), "{answer:?}");
-    }
+    let told = house.get("/api/v1/runs/calls/locations").await.ok();
+    assert_eq!((&told["events"], &told["locations"][0]["key"]), (&json!(3), &json!("first")), "{told}");
+    let divergence = told["divergence"].as_str().unwrap();
+    assert!(divergence.contains("STEP_FINISHED \"second\"") && divergence.contains("\"other\""), "{divergence}");
+    let unknown = house.get("/api/v1/runs/gone/locations").await;
+    unknown.refused(422);
+    assert!(unknown.body["message"].as_str().unwrap().contains("gone version 1"), "{unknown:?}");
     house.leave().await;
 }

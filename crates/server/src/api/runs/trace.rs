@@ -52,7 +52,7 @@ pub(in crate::api) async fn trace(
 
 /// Where in its source a run asked for each of its operations, done or not. No journal says so: the run's current
 /// generation is replayed with the code that this server has, so its journal can have 50000 events, and a server that does
-/// not have the code, or only code that no longer fits the journal, answers 422. Flows have no such places: their operations are named after nodes.
+/// not have the code answers 422. Flows have no such places: their operations are named after nodes.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/locations",
@@ -65,14 +65,16 @@ pub(in crate::api) async fn locations(
 ) -> ApiResult<Answer<LocationsView>> {
     let _turn = app.turn_to_look_back().await;
     let replay = caller.engine.run(&run)?.replay().await?;
-    let replayed = tokio::task::spawn_blocking(move || replay.check()).await.map_err(|_| ApiError::internal())?;
-    let replayed = replayed.map_err(|error| {
+    let events = replay.events();
+    let located = tokio::task::spawn_blocking(move || replay.locate()).await.map_err(|_| ApiError::internal())?;
+    let located = located.map_err(|error| {
         EngineError::Invalid(format!("the run {run} cannot be replayed with the code of this server: {error}"))
     })?;
-    let found = replayed.locations.into_iter();
+    let found = located.locations.into_iter();
     let locations =
         found.map(|(key, location)| OperationLocation { key: key.to_string(), location: location.to_string() });
-    Ok(Answer(LocationsView { events: replayed.events, locations: locations.collect() }))
+    let divergence = located.divergence.map(|divergence| divergence.to_string());
+    Ok(Answer(LocationsView { events, locations: locations.collect(), divergence }))
 }
 
 fn shown(trace: Trace, events: u64) -> TraceView {
