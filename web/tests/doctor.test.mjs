@@ -46,7 +46,7 @@ test('where nothing is wrong, there is nothing to repair', async () => {
 
 test('what is missing is said in words, and looking changes nothing', async () => {
   // It sleeps until the server is stopped, and its time is over when somebody comes to repair it.
-  await site.start('doze', 'doze-1', { seconds: 6 })
+  await site.start('doze', 'doze-1', { seconds: 12 })
   await site.stands('doze-1', 'waiting')
   await site.restart(() => {
     site.tamper("delete from timer where run = (select row from run where id = 'doze-1')")

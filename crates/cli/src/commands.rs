@@ -140,7 +140,11 @@ pub(crate) fn mistakes(found: Diagnostics) -> Stop {
 
 /// A run was told something. Nothing drives it here, so it is said who does.
 fn told(global: &Global, told: &Told, what: &str, place: &PlaceArgs) -> Result<Exit> {
-    let what = if told.outcome == "duplicate" { "it was told so before" } else { what };
+    let what = match told.outcome.as_str() {
+        "duplicate" => "it was told so before",
+        "lost" => "it had ended, and nothing was done",
+        _ => what,
+    };
     done(global, told, &format!("{}: {what}; it is {}", told.run, told.status))?;
     if global.output == Format::Table {
         let is_open = ["queued", "running", "waiting"].contains(&told.status.as_str());

@@ -35,13 +35,20 @@ pub(crate) struct Progress {
     rows: Rows,
     screen: Screen,
     palette: Palette,
-    /// Since when anybody looks.
+    /// Since when anybody looks: by our own clock, until the store's is known.
     since: Timestamp,
+    began: Instant,
 }
 
 impl Progress {
     pub(crate) fn new(screen: Screen) -> Progress {
-        Progress { rows: Rows::default(), screen, palette: Palette::stderr(), since: now() }
+        Progress { rows: Rows::default(), screen, palette: Palette::stderr(), since: now(), began: Instant::now() }
+    }
+
+    /// What time it is by the clock of the store, which says when something happened.
+    pub(crate) fn set_now(&mut self, now: Timestamp) {
+        let passed = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        self.since = Timestamp::from_millis(now.as_millis().saturating_sub(passed));
     }
 
     /// Whether something happened since anybody looks. What is only told, and not kept, happens now.

@@ -85,7 +85,7 @@ pub struct Replayed {
 pub struct Located {
     /// Where each was, done or not; flows have none.
     pub locations: BTreeMap<Key, Location>,
-    /// Where the code goes another way than the journal, if it does: only what comes before that is known.
+    /// Where the code goes another way than the journal, if it does: what would come behind that is not known.
     pub divergence: Option<ReplayError>,
 }
 
@@ -130,6 +130,7 @@ impl Checker {
     /// Where in the source each operation of a recorded journal was asked for, as far as the code goes the journal's way.
     pub fn locate(&self, recording: &Recording) -> Result<Located, ReplayError> {
         let (mut run, end, outputs) = self.ready(recording, None)?;
+        run.note_locations();
         let divergence = run.replay(end.as_ref(), outputs).err().map(ReplayError::from);
         Ok(Located { locations: run.into_locations(), divergence })
     }

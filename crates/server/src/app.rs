@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::StatusCode;
 use metrics_exporter_prometheus::PrometheusHandle;
 use outlast::{Engine, EngineError, Namespace};
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::audit::{Act, Audit, Made};
 use crate::auth::Access;
@@ -39,7 +39,7 @@ struct Inner {
     encrypted: bool,
     mistakes: Mistakes,
     rates: Rates,
-    looks_back: Semaphore,
+    looks_back: Arc<Semaphore>,
     bulk: Bulk,
     subscribers: Mutex<BTreeMap<String, usize>>,
     draining: watch::Sender<bool>,
@@ -63,7 +63,7 @@ impl App {
             encrypted: options.tls.is_some(),
             mistakes: options.mistakes.clone(),
             rates: Rates::new(options.requests_per_second),
-            looks_back: Semaphore::new(LOOKS_BACK_MAX),
+            looks_back: Arc::new(Semaphore::new(LOOKS_BACK_MAX)),
             bulk: Bulk::default(),
             subscribers: Mutex::default(),
             draining: watch::Sender::new(false),
@@ -135,8 +135,8 @@ impl App {
     }
 
     /// Waits until one more run may be looked back at.
-    pub(crate) async fn turn_to_look_back(&self) -> Option<SemaphorePermit<'_>> {
-        self.0.looks_back.acquire().await.ok()
+    pub(crate) async fn turn_to_look_back(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.looks_back).acquire_owned().await.ok()
     }
 
     /// Room for one more who watches a run; none if there are too many. Dropping it gives the place back.

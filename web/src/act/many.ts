@@ -83,6 +83,13 @@ export function actPlainly(id: Plain['id'], run: string, reason: string, key: st
   }
 }
 
+/** Why nothing was done, if that is no error. */
+function inVain(answer: object): Error | undefined {
+  if ('was_parked' in answer && answer.was_parked === false) return new Error('it was not parked: nothing was done')
+  if ('outcome' in answer && answer.outcome === 'lost') return new Error('it had ended: nothing was done')
+  return undefined
+}
+
 /** Acts on many runs, some at a time, and tells of each. */
 export async function actOnMany(
   action: Plain,
@@ -95,7 +102,7 @@ export async function actOnMany(
     for (let run = left.shift(); run !== undefined; run = left.shift()) {
       const name = run
       await actPlainly(action.id, name, reason, crypto.randomUUID()).then(
-        (answer) => onTold(name, 'was_parked' in answer && !answer.was_parked ? new Error('it was not parked: nothing was done') : undefined),
+        (answer) => onTold(name, inVain(answer)),
         (error: unknown) => onTold(name, error),
       )
     }

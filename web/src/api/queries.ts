@@ -1,5 +1,5 @@
 import { type QueryClient, keepPreviousData, queryOptions } from '@tanstack/react-query'
-import { answered, api } from './client'
+import { ApiError, answered, api } from './client'
 import { readMetrics } from './metrics'
 import { hasEnded } from './types'
 
@@ -120,12 +120,15 @@ export const runTrace = (run: string, at: number) =>
     retry: false,
   })
 
+/** Whether asking again would not help. */
+const isFinal = (error: unknown) => error instanceof ApiError && error.status < 500 && error.status !== 429
+
 /** Where in the source operations were asked for. The server replays the run for it: not for every event. */
-export const runLocations = (run: string, events: number) =>
+export const runLocations = (run: string, generation: number, events: number) =>
   queryOptions({
-    queryKey: ['run-locations', run],
+    queryKey: ['run-locations', run, generation],
     queryFn: () => answered(api.GET('/api/v1/runs/{run}/locations', { params: { path: { run } } })),
-    refetchInterval: ({ state }) => (state.error || (state.data?.events ?? 0) >= events ? false : CALM_MS),
+    refetchInterval: ({ state }) => (isFinal(state.error) || (state.data?.events ?? 0) >= events ? false : CALM_MS),
     staleTime: Infinity,
     retry: false,
   })

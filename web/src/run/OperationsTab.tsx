@@ -27,7 +27,7 @@ export function OperationsTab({ run, style, operations, open }: Props) {
   const [onlyOpen, setOnlyOpen] = useState(false)
   const told = new Map(open.map((operation) => [operation.key, operation]))
   // A flow's operations are named after its nodes, and that is where they are.
-  const located = useQuery({ ...runLocations(run.run, run.events), enabled: style === 'code' || style === 'script' })
+  const located = useQuery({ ...runLocations(run.run, run.generation, run.events), enabled: style === 'code' || style === 'script' })
   const locations = useMemo(() => new Map(located.data?.locations.map(({ key, location }) => [key, location])), [located.data])
   const rows = onlyOpen ? operations.filter(({ end }) => end === undefined) : operations
   return (

@@ -82,7 +82,17 @@ async fn begin(
 ) -> Result<(outlast_server::Bound, Folder)> {
     let site = Site::new(engine.clone(), &settings)?;
     let (access, hooks, sql) = (site.access(false), site.hooks(), settings.server.sql);
-    let options = Options { access, hooks, sql, drain: GRACE, mistakes: mistakes.clone(), ..Options::default() };
+    let requests_per_second = settings.server.requests_per_second;
+    let mistakes_shown = mistakes.clone();
+    let options = Options {
+        access,
+        hooks,
+        sql,
+        requests_per_second,
+        drain: GRACE,
+        mistakes: mistakes_shown,
+        ..Options::default()
+    };
     let bound = Server::new(engine.clone(), options).bind(&asked.listen).await.map_err(unbound)?;
     let mut folder = Folder { site, names: BTreeMap::new(), mistakes };
     note(&format!("outlast {} in {}", env!("CARGO_PKG_VERSION"), here()?));

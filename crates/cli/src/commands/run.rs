@@ -78,11 +78,12 @@ pub(crate) async fn run(asked: Run, global: &Global) -> Result<Exit> {
     tell_notes(&folder, asked.quiet);
     show_logs(screen.clone());
     // Before the engine: what began earlier began in another process.
-    let progress = Progress::new(screen);
+    let mut progress = Progress::new(screen);
     let (known, version, database) = (folder.tasks(), folder.compiled.version().to_owned(), asked.database.get());
     let builder = folder.register(database.create()?).grace(GRACE);
     let builder = if database.is_sole() { builder.lease(LEASE) } else { builder };
     let engine = builder.start().await.map_err(|error| refused(error, &database))?;
+    progress.set_now(engine.now());
     let begun = begin::begin(&engine, &asked, begin::Wanted { workflow, version, input }).await;
     let (begun, attached) = match begun {
         Ok(Beginning::Runs(begun, attached)) => (begun, attached),

@@ -176,7 +176,7 @@ pub(crate) struct Approval {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) run: String,
-    /// `delivered`, `buffered` or `duplicate`.
+    /// `delivered`, `buffered`, `duplicate` or `lost`.
     pub(crate) outcome: String,
     /// Where the run stands now.
     pub(crate) status: String,

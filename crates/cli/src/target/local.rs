@@ -224,7 +224,7 @@ fn word(delivered: Delivered) -> &'static str {
         Delivered::Delivered => "delivered",
         Delivered::Buffered => "buffered",
         Delivered::Duplicate => "duplicate",
-        // The engine has made errors of these.
+        // Of all but the first, and of that but for a pause, the engine has made errors.
         Delivered::Lost | Delivered::NotFound | Delivered::Deleted | Delivered::Full => "lost",
     }
 }

@@ -100,6 +100,7 @@ fn runs_that_failed_are_tried_again_one_or_all() {
     std::fs::remove_file(place.path("bad")).unwrap();
     place.call(&["fork", "f", "--failed", "--id", "g"]).exits(0);
     assert_eq!(place.call(&["run", "fragile.wf", "--id", "g", "-q"]).exits(0).out, "8\n");
+    place.call(&["pause", "g"]).exits(0).complains(&["it had ended, and nothing was done; it is completed"]);
 }
 
 #[test]

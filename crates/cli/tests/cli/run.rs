@@ -125,6 +125,21 @@ fn every_child_is_watched_however_many_there_were_before_it() {
 }
 
 #[test]
+fn a_child_for_which_there_was_no_room_is_named_too_when_it_waits_for_somebody() {
+    let place = Place::new(&[
+        (
+            "parent.wf",
+            "const kids = []\nfor (let n = 0; n < 70; n++) { kids.push(Workflow.run(\"kid\", n)) }\nreturn await Promise.all(kids)",
+        ),
+        ("kid.wf", "if (Inputs == 69) { await Approval.request({ title: \"Last?\" }) }\nreturn Inputs"),
+    ]);
+    place
+        .call(&["run", "parent.wf", "--id", "p"])
+        .exits(6)
+        .complains(&["outlast approve p.__child-69 __approve-0", "# Last?"]);
+}
+
+#[test]
 fn a_flow_runs_too() {
     let flow = "flow: sum\nnodes:\n  - id: each\n    type: foreach\n    items: '${input}'\n    as: n\n    body: \
                 [{ id: work, type: task, task: noop, with: '${n}' }]\nresult: '${each.count}'\n";

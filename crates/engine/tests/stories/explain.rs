@@ -80,6 +80,30 @@ fn a_task_that_is_tried_again_says_what_failed_and_when_that_is() {
     });
 }
 
+/// What a worker said last is how far it is, and no error; nor is it one when the worker fell silent.
+#[test]
+fn a_task_whose_worker_fell_silent_says_how_often_it_was_tried_in_vain() {
+    async fn work(task: TaskContext, (): ()) -> outlast::Result<()> {
+        task.progress(&serde_json::json!({ "code": "half", "message": "way" }));
+        std::future::pending().await
+    }
+    async fn asks(ctx: Ctx, (): ()) -> outlast::Result<()> {
+        let retry = Retry::attempts(5).initial(seconds(60)).jitter(Jitter::None);
+        ctx.task::<()>("work", &()).retry(retry).heartbeat(seconds(5)).await
+    }
+    Scene::play(async |scene| {
+        let engine = scene.engine(|engine| engine.workflow("asks", asks).task("work", work)).await;
+        engine.start("asks", &()).id("a").await.unwrap();
+        scene.pass(seconds(2)).await;
+        let on = |explanation: outlast::Explanation| explanation.operations.first().unwrap().on.clone();
+        let first = on(engine.run("a").unwrap().explain().await.unwrap());
+        assert!(matches!(first, WaitsFor::Task { failed: 0, error: None, .. }), "{first:?}");
+        scene.pass(seconds(20)).await;
+        let again = on(engine.run("a").unwrap().explain().await.unwrap());
+        assert!(matches!(again, WaitsFor::Task { failed: 1, .. }), "{again:?}");
+    });
+}
+
 /// "RETRY_SCHEDULED > WAIT_SCHEDULED > CALLBACK_PENDING", and each operation says what it waits for.
 #[test]
 fn the_most_telling_reason_comes_first_and_every_operation_is_named() {

@@ -63,9 +63,12 @@ impl State {
     /// A branch is chosen once. Another one would be if what its condition reads is not what it was: in a fork with another
     /// input.
     fn other_branch(&mut self, node: &Key, then: u32) -> Option<String> {
-        let now = match &self.mark {
-            Some(Mark::IterationStarted { node: of, index, .. }) if of == node => Some(*index),
-            _ => None,
+        let now = match self.mark.as_ref()? {
+            Mark::IterationStarted { node: of, index, .. } if of == node && *index != then => Some(*index),
+            // It ends without any.
+            Mark::ChildCompleted { child, .. } if child == node => None,
+            Mark::Event(event) if matches!(&**event, Event::NodeCompleted { node: of, .. } if of == node) => None,
+            _ => return None,
         };
         let name = self.at(node, &mut |spot, _, _| {
             let NodeKind::Container(container) = &spot.node().kind else { return None };
@@ -75,7 +78,7 @@ impl State {
                 Rule::Foreach { .. } | Rule::Loop { .. } | Rule::Parallel => None,
             }
         })??;
-        let instead = now.filter(|now| *now != then).map_or("none".to_owned(), name);
+        let instead = now.map_or("none".to_owned(), name);
         let took = name(then);
         Some(format!(
             "`{node}` took {took} when this was recorded, and takes {instead} with the input and outputs it has now"

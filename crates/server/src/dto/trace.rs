@@ -52,7 +52,7 @@ pub struct LocationsView {
     pub events: u64,
     /// In the order of their keys.
     pub locations: Vec<OperationLocation>,
-    /// Where the code of this server goes another way than the journal, if it does: only what comes before that is known.
+    /// Where the code of this server goes another way than the journal, if it does: what would come behind that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub divergence: Option<String>,
 }

@@ -158,6 +158,7 @@ async fn an_operator_pauses_resumes_cancels_terminates_and_deletes() {
     house.post("/api/v1/runs/b/terminate", json!({ "reason": "now" })).await.ok();
     assert_eq!(house.result("b").await["status"], "cancelled");
     assert_eq!(house.post("/api/v1/runs/b/terminate", json!({})).await.refused(409), "signal_lost");
+    assert_eq!(house.post("/api/v1/runs/b/pause", json!({})).await.ok()["outcome"], "lost");
     assert_eq!(house.post("/api/v1/runs/b/unpark", json!({})).await.ok()["was_parked"], false);
 
     house.delete("/api/v1/runs/a?reason=tidy").await.ok();

@@ -15,7 +15,7 @@ use crate::progress::{Progress, What, question_of};
 
 /// How often it is looked what the journal does not tell: attempts at tasks, and time that passes.
 const LOOK: Duration = Duration::from_millis(200);
-/// How many runs are watched at once. The others go on unseen.
+/// How many runs are watched at once. The others go on unseen until there is room.
 const WATCHED_MAX: usize = 64;
 /// How long it may take to hear what was recorded before. Until then nobody is asked what may have an answer.
 const HISTORY: Duration = Duration::from_secs(1);
@@ -51,6 +51,8 @@ pub(super) struct Watcher<'e> {
     /// What was heard before its turn.
     held: VecDeque<Heard>,
     watched: BTreeMap<String, Watched>,
+    /// Children for which there is no room yet, each with what stands before what it does.
+    crowd: VecDeque<(String, String)>,
     /// The tasks that can be done here.
     known: BTreeSet<String>,
     /// Since when it is watched.
@@ -85,6 +87,7 @@ impl<'e> Watcher<'e> {
             streams: SelectAll::new(),
             held: VecDeque::new(),
             watched: BTreeMap::new(),
+            crowd: VecDeque::new(),
             known,
             since: Instant::now(),
             is_sole,
@@ -93,12 +96,19 @@ impl<'e> Watcher<'e> {
         watcher
     }
 
-    fn attach(&mut self, run: &str, prefix: String, recorded: u64) {
-        if self.watched.len() >= WATCHED_MAX || self.watched.contains_key(run) {
+    /// Watches a child, unless all it did was done before anybody looked. If there is no room, when another one has ended.
+    async fn attach(&mut self, run: &str, prefix: String) {
+        if self.watched.contains_key(run) {
             return;
         }
-        if let Ok(handle) = self.engine.run(run) {
-            self.listen(handle.attach(), run, prefix, recorded);
+        if self.watched.len() >= WATCHED_MAX {
+            self.crowd.push_back((run.to_owned(), prefix));
+            return;
+        }
+        let Ok(handle) = self.engine.run(run) else { return };
+        let Ok(view) = handle.view().await else { return };
+        if view.finished_at.is_none_or(|at| self.progress.is_new(Some(at))) {
+            self.listen(handle.attach(), run, prefix, view.next.0);
         }
     }
 
@@ -173,6 +183,9 @@ impl<'e> Watcher<'e> {
         let is_main = run == self.run;
         let Some(Observed { at, event, .. }) = heard? else {
             self.watched.remove(run);
+            if let Some((next, prefix)) = self.crowd.pop_front() {
+                self.attach(&next, prefix).await;
+            }
             return Ok(if is_main {
                 Some(Outcome::Rests(Box::new(self.engine.run(run)?.view().await?)))
             } else {
@@ -187,11 +200,10 @@ impl<'e> Watcher<'e> {
         }
         match &event {
             Event::ChildStarted { child, workflow, .. } => {
-                let unheard = if is_new { 0 } else { self.recorded(child.as_str()).await };
-                self.attach(child.as_str(), format!("{prefix}{workflow} › "), unheard);
+                self.attach(child.as_str(), format!("{prefix}{workflow} › ")).await;
             }
             // What the child did comes first: it happened before.
-            Event::ChildFinished { child, .. } | Event::ChildFailed { child, .. } => {
+            Event::ChildFinished { child, .. } | Event::ChildFailed { child, .. } if is_new => {
                 Box::pin(self.hear_out(child.as_str())).await?;
             }
             _ => {}
@@ -227,11 +239,6 @@ impl<'e> Watcher<'e> {
         Ok(())
     }
 
-    async fn recorded(&self, run: &str) -> u64 {
-        let Ok(handle) = self.engine.run(run) else { return 0 };
-        handle.view().await.map_or(0, |view| view.next.0)
-    }
-
     /// Looks at what the journal does not tell.
     async fn look(&mut self) -> Result<Option<Outcome>, EngineError> {
         self.progress.draw();
@@ -245,7 +252,7 @@ impl<'e> Watcher<'e> {
         let stuck = only_people(self.engine, &self.run, &mut waits).await?;
         // What it waits for is shown first: the events may be on their way.
         let is_shown = |(run, what): &(String, What)| self.progress.open().any(|open| open == (run.as_str(), what));
-        let all_shown = self.watched.len() >= WATCHED_MAX || waits.iter().all(is_shown);
+        let all_shown = !self.crowd.is_empty() || waits.iter().all(is_shown);
         Ok((stuck && all_shown && !waits.is_empty()).then_some(Outcome::Waits(waits)))
     }
 

@@ -216,11 +216,16 @@ impl Facts {
     /// What failed before is told by the queue alone, and when it is tried again.
     fn waits_for_task(&self, task: &TaskId, state: Option<TaskState>) -> (WaitsFor, Option<Timestamp>) {
         let queued = self.tasks.iter().find(|queued| queued.id == *task && Some(queued.state) == state);
-        let rests = queued.filter(|queued| matches!(queued.state, TaskState::Delayed | TaskState::Ready));
-        // Of one that a worker has, the note is how far it is.
-        let error = rests.and_then(|queued| serde_json::from_slice(queued.note.as_deref()?).ok());
-        let failed = queued.map_or(0, |queued| queued.attempt - u32::from(rests.is_none() && queued.attempt > 0));
-        let until = rests.filter(|queued| queued.state == TaskState::Delayed).map(|queued| queued.available_at);
+        let begun = queued.map_or(0, |queued| queued.attempt);
+        let failed = match state {
+            // The one that runs has not failed yet.
+            Some(TaskState::Claimed) => begun.saturating_sub(1),
+            _ => begun,
+        };
+        // Of one that a worker has, or had and fell silent, the note is how far it was.
+        let ended = queued.filter(|queued| queued.state != TaskState::Claimed && queued.worker.is_none());
+        let error = ended.and_then(|queued| serde_json::from_slice(queued.note.as_deref()?).ok());
+        let until = queued.filter(|queued| queued.state == TaskState::Delayed).map(|queued| queued.available_at);
         (WaitsFor::Task { task: task.clone(), state, failed, error }, until)
     }
 

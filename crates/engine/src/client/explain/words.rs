@@ -174,8 +174,8 @@ impl Waiting {
         match &self.on {
             WaitsFor::Retry { .. } => write!(f, " at {until}."),
             WaitsFor::Body => write!(f, "; its time is up at {until}."),
-            WaitsFor::Task { state: Some(TaskState::Delayed), .. } => write!(f, "; its next attempt is at {until}."),
-            WaitsFor::Task { .. } => write!(f, ", until {until} at the latest."),
+            // Only one that is delayed has such an instant.
+            WaitsFor::Task { .. } => write!(f, "; its next attempt is at {until}."),
             WaitsFor::Timer => write!(f, " until {until}; its timer wakes the run then."),
             WaitsFor::Signal { .. }
             | WaitsFor::Approval { .. }

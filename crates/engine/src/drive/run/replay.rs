@@ -28,7 +28,6 @@ impl Run {
     /// itself. `outputs` says whether what a run returned must be the same.
     pub(crate) fn replay(&mut self, end: Option<&Event>, outputs: bool) -> Result<Stands, Stop> {
         self.started = true;
-        self.locations = Some(BTreeMap::new());
         if self.loaded == Index(0) && matches!(end, Some(Event::RunCancelled { .. })) {
             // It was cancelled before it was admitted: its program never began.
             return Ok(Stands::Ended);
@@ -44,6 +43,11 @@ impl Run {
             self.compare_end(end, outcome, outputs)?;
         }
         Ok(Stands::Ended)
+    }
+
+    /// Has a replay remember where operations are asked for.
+    pub(crate) fn note_locations(&mut self) {
+        self.locations = Some(BTreeMap::new());
     }
 
     /// Where every operation was asked for that the program asked for in a replay.

@@ -42,11 +42,16 @@ pub(in crate::api) async fn trace(
     Path(run): Path<String>,
     Query(when): Query<When>,
 ) -> ApiResult<Answer<TraceView>> {
-    // Replaying keeps a core busy: others must not wait for those who look back.
-    let _turn = app.turn_to_look_back().await;
+    // Replaying keeps a core busy: others must not wait for those who look back. The turn ends with the replay, also if nobody
+    // waits for it any more.
+    let turn = app.turn_to_look_back().await;
     let past = caller.engine.run(&run)?.look_back().await?;
     let events = past.events();
-    let looked = tokio::task::spawn_blocking(move || past.after(when.events())).await;
+    let look = move || {
+        let _turn = turn;
+        past.after(when.events())
+    };
+    let looked = tokio::task::spawn_blocking(look).await;
     Ok(Answer(shown(looked.map_err(|_| ApiError::internal())?, events)))
 }
 
@@ -63,10 +68,14 @@ pub(in crate::api) async fn locations(
     caller: Caller,
     Path(run): Path<String>,
 ) -> ApiResult<Answer<LocationsView>> {
-    let _turn = app.turn_to_look_back().await;
+    let turn = app.turn_to_look_back().await;
     let replay = caller.engine.run(&run)?.replay().await?;
     let events = replay.events();
-    let located = tokio::task::spawn_blocking(move || replay.locate()).await.map_err(|_| ApiError::internal())?;
+    let locate = move || {
+        let _turn = turn;
+        replay.locate()
+    };
+    let located = tokio::task::spawn_blocking(locate).await.map_err(|_| ApiError::internal())?;
     let located = located.map_err(|error| {
         EngineError::Invalid(format!("the run {run} cannot be replayed with the code of this server: {error}"))
     })?;

@@ -90,7 +90,6 @@ CREATE TABLE run (
     created_at bigint NOT NULL,
     finished_at bigint,
     note text,
-    parked_at bigint,
     deleted_at bigint,
     inbox_next whole NOT NULL,
     signals small_whole NOT NULL,
@@ -100,6 +99,8 @@ CREATE TABLE run (
     input payload NOT NULL,
     -- Started under flow control: its end has something to give back.
     controlled boolean NOT NULL DEFAULT false,
+    -- Since when it is parked.
+    parked_at bigint,
     PRIMARY KEY (seq),
     UNIQUE (ns, id)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
