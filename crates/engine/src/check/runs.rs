@@ -106,9 +106,8 @@ impl RunHandle {
     ///     ctx.step("twice", async |_| Ok(n * 2)).await
     /// }
     /// let engine = Outlast::memory().workflow("double", double).start().await?;
-    /// let run = engine.start("double", &21).id("a").await?;
-    /// run.result::<u32>().await?;
-    /// let located = run.replay().await?.locate().expect("the code is here");
+    /// engine.start("double", &21).id("a").await?.result::<u32>().await?;
+    /// let located = engine.run("a")?.replay().await?.locate().expect("the code is here");
     /// let (key, location) = located.locations.iter().next().expect("it has one step");
     /// assert_eq!(key.as_str(), "twice");
     /// assert!(location.to_string().contains(".rs:"));
